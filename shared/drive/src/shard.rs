@@ -1,0 +1,267 @@
+//! The phases of a shard.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clock::{Clock, Time};
+use stats::RoundTrips;
+use target::{Conn, SqlFailure, Target};
+use tokio::task::JoinSet;
+use workload::Workload;
+
+use crate::connection::Slot;
+use crate::cpu;
+use crate::probe::{probe, wire};
+use crate::record::Recorder;
+use crate::report::ShardReport;
+use crate::stop::Stop;
+use crate::writer::write;
+
+/// What a shard is to do; plain data.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// Its writers, by their index in the wave, each with the index of the
+    /// endpoint that it is placed on.
+    pub writers: Vec<(u32, usize)>,
+    /// Time between the barrier and the window.
+    pub warmup: Duration,
+    /// Length of the window; `None` when each writer has a fixed share.
+    pub measure: Option<Duration>,
+    /// The retry policy.
+    pub retry: plan::Retry,
+    /// Starved operations that abort the rep; 0 never does.
+    pub abort_after_starved: u32,
+    /// Keep one row per operation.
+    pub keep_rows: bool,
+    /// Seed of the pauses.
+    pub seed: u64,
+    /// The server's own part of `SELECT 1` per endpoint, where it is known.
+    pub server_parts: Vec<Option<Duration>>,
+    /// vCPUs of this process, to judge its CPU by.
+    pub vcpus: f64,
+    /// How long opening all connections may take.
+    pub open_limit: Duration,
+}
+
+/// Live figures of a shard, for progress lines; they are not results.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Operations that ended.
+    pub ended: AtomicU64,
+    /// Operations that committed.
+    pub committed: AtomicU64,
+    /// Attempts that lost a race.
+    pub conflicts: AtomicU64,
+    /// Operations that failed.
+    pub failed: AtomicU64,
+}
+
+/// The instants of a rep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    /// Everybody starts.
+    pub(crate) barrier: Time,
+    /// Measuring begins.
+    pub(crate) start: Time,
+    /// Measuring ends, where time bounds it.
+    pub(crate) end: Option<Time>,
+}
+
+impl Window {
+    /// No operation is planned at or after this instant.
+    pub(crate) fn is_over(&self, at: Time) -> bool {
+        self.end.is_some_and(|end| at >= end)
+    }
+
+    /// Whether an instant falls into it.
+    pub(crate) fn holds(&self, at: Time) -> bool {
+        at >= self.start && !self.is_over(at)
+    }
+}
+
+/// What the writers of a shard share.
+pub(crate) struct Context<W: Workload> {
+    pub(crate) load: Load,
+    pub(crate) workload: Arc<W>,
+    pub(crate) target: Target,
+    pub(crate) clock: Clock,
+    pub(crate) window: Window,
+    pub(crate) stop: Stop,
+    starved: AtomicU32,
+    recorder: Mutex<Recorder>,
+}
+
+impl<W: Workload> Context<W> {
+    pub(crate) fn record(&self, with: impl FnOnce(&mut Recorder)) {
+        with(&mut self.recorder.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(crate) fn starved(&self) {
+        self.starved.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Too many operations starved: no new one starts.
+    pub(crate) fn is_aborted(&self) -> bool {
+        let limit = self.load.abort_after_starved;
+        limit > 0 && self.starved.load(Ordering::Relaxed) >= limit
+    }
+}
+
+/// Runs a shard from opening its connections to its report.
+///
+/// # Errors
+/// When its pool cannot fill: not one operation ran then, and the reason is the
+/// rep's result.
+pub async fn run_shard<W: Workload + 'static>(
+    load: Load,
+    workload: Arc<W>,
+    target: Target,
+    stop: Stop,
+    progress: Arc<Progress>,
+) -> Result<ShardReport, SqlFailure> {
+    let clock = target.clock();
+    let opening = clock.now();
+    let deadline = opening + load.open_limit;
+    let mut probes = open_probes(&target, deadline).await?;
+    let before = round_trips(&target, &load, &mut probes).await?;
+    let (slots, opened) = open_slots(&load, &workload, &target, deadline).await?;
+
+    let barrier = clock.now();
+    let start = barrier + load.warmup;
+    let window = Window {
+        barrier,
+        start,
+        end: load.measure.map(|length| start + length),
+    };
+    let names = target.endpoints().iter().map(|e| e.name.clone()).collect();
+    let mut recorder = Recorder::new(window, names, before, load.keep_rows, progress);
+    for (endpoint, took) in opened {
+        recorder.connected(endpoint, took);
+    }
+    let context = Arc::new(Context {
+        load,
+        workload,
+        target: target.clone(),
+        clock,
+        window,
+        stop,
+        starved: AtomicU32::new(0),
+        recorder: Mutex::new(recorder),
+    });
+
+    let cpu_before = cpu::process_cpu();
+    let mut writers = JoinSet::new();
+    for ((index, _), slot) in context.load.writers.iter().zip(slots) {
+        writers.spawn(write(Arc::clone(&context), *index, slot));
+    }
+    while let Some(ended) = writers.join_next().await {
+        if let Err(error) = ended {
+            // A writer that panicked is a bug of ours: let it be one.
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+    let cpu_pct = match (clock.is_simulated(), cpu_before, cpu::process_cpu()) {
+        (false, Some(before), Some(after)) => cpu::percent(
+            after.saturating_sub(before),
+            clock.now().since(barrier),
+            context.load.vcpus,
+        ),
+        _ => None,
+    };
+
+    let after = round_trips(&target, &context.load, &mut probes).await;
+    let stopped = context.stop.is_set();
+    let aborted = context.is_aborted();
+    let mut report = None;
+    context.record(|recorder| report = Some(std::mem::take(recorder).finish()));
+    let mut report = report.unwrap_or_default();
+    report.result.stopped = stopped;
+    report.result.aborted = aborted;
+    report.result.cpu_peak_pct = cpu_pct;
+    // An endpoint that is gone by now has no round trip after the window; that
+    // is visible as a missing figure.
+    for (name, trips) in after.unwrap_or_default() {
+        if let Some(both) = report.result.round_trips.get_mut(&name) {
+            both.after = trips.before;
+        }
+    }
+    Ok(report)
+}
+
+/// One connection per endpoint that carries no load.
+async fn open_probes(target: &Target, deadline: Time) -> Result<Vec<Conn>, SqlFailure> {
+    let mut probes = Vec::new();
+    for endpoint in 0..target.endpoints().len() {
+        probes.push(target.connect(endpoint, deadline).await?);
+    }
+    Ok(probes)
+}
+
+/// Measures every endpoint. A probe's connection that was lost meanwhile is
+/// opened once more.
+async fn round_trips(
+    target: &Target,
+    load: &Load,
+    probes: &mut [Conn],
+) -> Result<BTreeMap<String, RoundTrips>, SqlFailure> {
+    let clock = target.clock();
+    let mut all = BTreeMap::new();
+    for (endpoint, conn) in probes.iter_mut().enumerate() {
+        if conn.is_lost() {
+            *conn = target
+                .connect(endpoint, clock.now() + Duration::from_secs(5))
+                .await?;
+        }
+        let seen = probe(target, conn).await?;
+        let server_part = load.server_parts.get(endpoint).copied().flatten();
+        let wire = wire(seen.fastest, server_part);
+        all.insert(
+            target.endpoints()[endpoint].name.clone(),
+            RoundTrips {
+                before: seen.trips,
+                after: stats::Hist::default(),
+                wire_us: u64::try_from(wire.as_micros()).ok(),
+            },
+        );
+    }
+    Ok(all)
+}
+
+/// Opens every writer's connection, all at once; the target paces refusals.
+/// Returns the slots in the order of the writers, and how long each took.
+#[allow(clippy::type_complexity)]
+async fn open_slots<W: Workload + 'static>(
+    load: &Load,
+    workload: &Arc<W>,
+    target: &Target,
+    deadline: Time,
+) -> Result<(Vec<Slot<W>>, Vec<(usize, Duration)>), SqlFailure> {
+    let mut opening = JoinSet::new();
+    for (place, (_, endpoint)) in load.writers.iter().enumerate() {
+        let (workload, target, endpoint) = (Arc::clone(workload), target.clone(), *endpoint);
+        opening.spawn(async move {
+            let mut slot = Slot::new(endpoint);
+            let took = slot.ensure(&target, &workload, deadline).await?;
+            Ok::<_, SqlFailure>((place, slot, took.unwrap_or_default()))
+        });
+    }
+    let mut opened = BTreeMap::new();
+    while let Some(joined) = opening.join_next().await {
+        match joined {
+            Ok(Ok((place, slot, took))) => {
+                opened.insert(place, (slot, took));
+            }
+            Ok(Err(failure)) => return Err(failure),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+    let mut slots = Vec::new();
+    let mut took_each = Vec::new();
+    for (slot, took) in opened.into_values() {
+        took_each.push((slot.endpoint, took));
+        slots.push(slot);
+    }
+    Ok((slots, took_each))
+}

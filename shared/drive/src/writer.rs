@@ -1,0 +1,65 @@
+//! A writer: a closed loop over one connection.
+
+use std::sync::Arc;
+
+use workload::{Said, Workload};
+
+use crate::connection::Slot;
+use crate::operation::{Outcome, Run};
+use crate::seed::{Purpose, rng};
+use crate::shard::Context;
+
+/// Runs operations until the writer's share is done, the window has ended, the
+/// rep is aborted or the shard is stopped.
+pub(crate) async fn write<W: Workload>(context: Arc<Context<W>>, index: u32, mut slot: Slot<W>) {
+    let clock = context.clock;
+    let mut writer = context.workload.writer(index);
+    let mut pauses = rng(context.load.seed, Purpose::Pauses, u64::from(index));
+    let mut planned = context.window.barrier;
+    for n in 0.. {
+        if context.window.is_over(planned) {
+            return;
+        }
+        let Some(mut operation) = context.workload.operation(&mut writer, n) else {
+            return;
+        };
+        if context.stop.is_set() || context.is_aborted() {
+            // A share bounded by time has no operations left to skip: in a
+            // closed loop they are only planned when they start.
+            if context.window.end.is_none() {
+                let rest = (n + 1..)
+                    .take_while(|n| context.workload.operation(&mut writer, *n).is_some())
+                    .count() as u64;
+                context.record(|recorder| recorder.skipped(slot.endpoint, 1 + rest));
+            }
+            return;
+        }
+        let ended = Run {
+            context: &context,
+            slot: &mut slot,
+            writer: &mut writer,
+            operation: &mut operation,
+            pauses: &mut pauses,
+        }
+        .to_end(planned)
+        .await;
+        planned = ended.ended;
+        let starved = ended.outcome == Outcome::Failed("starved");
+        let stopped = ended.outcome == Outcome::Unfinished;
+        let claim = context.workload.claim(&operation, ended.said);
+        let kind = context.workload.kind(&operation);
+        let records = context.workload.records(&operation);
+        let number = context.workload.number(&operation);
+        debug_assert!(ended.said != Said::Committed || ended.outcome == Outcome::Committed);
+        context.record(|recorder| {
+            recorder.ended(index, slot.endpoint, kind, number, records, claim, ended);
+        });
+        if starved {
+            context.starved();
+        }
+        if stopped {
+            continue;
+        }
+        debug_assert!(planned <= clock.now());
+    }
+}
