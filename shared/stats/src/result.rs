@@ -1,63 +1,25 @@
 //! What a shard reports, and how results are added up.
+//!
+//! Adding is what makes a fleet's report the same as one process's: counts are
+//! summed and histograms merged bucket by bucket, so a percentile over shards
+//! is the percentile of all their values and never a mean of percentiles.
+//! [`ShardResult::merge`] adds shards that ran side by side, on one clock of
+//! "us since the barrier"; reps run one after the other, so over them parts are
+//! merged ([`Part::merge`]) and spans are summed ([`Rates::merge`]).
+//!
+//! Every `merge` takes its argument apart by name: a new field does not compile
+//! until somebody has said how it is added.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Hist;
-
-/// The outcome sum: planned = committed + rejected + failed + skipped +
-/// unfinished + lost. (Prose on each term is the author's.)
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Operations that the plan holds for the window.
-    pub planned: u64,
-    /// Operations whose effect is confirmed.
-    pub committed: u64,
-    /// Refused by a business rule.
-    pub rejected: u64,
-    /// Failed operations by class (`target::Class::name`, `starved`,
-    /// `deadline`, `connect_timeout`, `unresolved`).
-    pub failed: BTreeMap<String, u64>,
-    /// Never started.
-    pub skipped: u64,
-    /// Running when they were stopped.
-    pub unfinished: u64,
-    /// Belong to a worker that never reported.
-    pub lost: u64,
-    /// Attempts of committed, rejected and failed operations.
-    pub attempts: u64,
-    /// Attempts of committed operations.
-    pub attempts_of_committed: u64,
-    /// Attempts that lost a race.
-    pub conflicts: u64,
-    /// Operations that committed at their first attempt.
-    pub first_try: u64,
-    /// Operations that needed more than one attempt, however they ended.
-    pub retried: u64,
-    /// Rows of payload committed (append: records).
-    pub records: u64,
-    /// Attempts whose outcome was unknown when they ended.
-    pub unknown: Unknown,
-}
-
-/// Attempts whose COMMIT was sent and not answered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unknown {
-    /// All of them: total = committed + absent + unresolved.
-    pub total: u64,
-    /// Found to have committed.
-    pub committed: u64,
-    /// Found not to have, for good.
-    pub absent: u64,
-    /// Not known when the operation had to end.
-    pub unresolved: u64,
-}
+use crate::{Counts, Hist, Series};
 
 /// The latency histograms that are kept apart.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// Planned start to end, of every operation that was started.
+    /// Planned start to end, of every operation that was started and ended.
     pub response: Hist,
     /// The last attempt alone.
     pub service: Hist,
@@ -81,17 +43,93 @@ pub struct Latencies {
     pub net_negative: u64,
 }
 
+impl Latencies {
+    /// Adds the counts of another.
+    pub fn merge(&mut self, other: &Latencies) {
+        let Latencies {
+            response,
+            service,
+            first_try,
+            committed,
+            lag,
+            wait,
+            connect,
+            commit,
+            failed,
+            net,
+            net_negative,
+        } = other;
+        self.response.merge(response);
+        self.service.merge(service);
+        self.first_try.merge(first_try);
+        self.committed.merge(committed);
+        self.lag.merge(lag);
+        self.wait.merge(wait);
+        self.connect.merge(connect);
+        self.commit.merge(commit);
+        self.failed.merge(failed);
+        self.net.merge(net);
+        self.net_negative += net_negative;
+    }
+}
+
+/// What ended inside of a window that time bounds: the numerators of
+/// throughput. An operation planned in the window can commit after it, and one
+/// planned in the warm-up can commit inside, so these differ a little from
+/// [`Counts`], which belong to the window that the planned start falls in.
+/// Where a count bounds the rep, all measured operations are inside and these
+/// stay 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InWindow {
+    /// Operations whose commit fell into the window.
+    pub committed: u64,
+    /// Attempts that ended in the window.
+    pub attempts: u64,
+    /// Records whose commit fell into the window.
+    pub records: u64,
+}
+
+impl InWindow {
+    /// Adds the counts of another.
+    pub fn merge(&mut self, other: &InWindow) {
+        let InWindow {
+            committed,
+            attempts,
+            records,
+        } = other;
+        self.committed += committed;
+        self.attempts += attempts;
+        self.records += records;
+    }
+}
+
 /// Counts and latencies of one part: the whole, an endpoint, a kind of operation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// Outcomes.
     pub counts: Counts,
     /// Latencies.
     pub latencies: Latencies,
+    /// What ended in the window, where time bounds it.
+    pub in_window: InWindow,
+}
+
+impl Part {
+    /// Adds the counts of another.
+    pub fn merge(&mut self, other: &Part) {
+        let Part {
+            counts,
+            latencies,
+            in_window,
+        } = other;
+        self.counts.merge(counts);
+        self.latencies.merge(latencies);
+        self.in_window.merge(in_window);
+    }
 }
 
 /// Round trips (`SELECT 1`) measured at one endpoint.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrips {
     /// Before the window.
     pub before: Hist,
@@ -101,8 +139,22 @@ pub struct RoundTrips {
     pub wire_us: Option<u64>,
 }
 
+impl RoundTrips {
+    /// Adds another's measurements; the wire is what the fastest of the two saw.
+    pub fn merge(&mut self, other: &RoundTrips) {
+        let RoundTrips {
+            before,
+            after,
+            wire_us,
+        } = other;
+        self.before.merge(before);
+        self.after.merge(after);
+        self.wire_us = either(self.wire_us, *wire_us, u64::min);
+    }
+}
+
 /// What one shard of a wave did, ready to be added to the others.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ShardResult {
     /// Everything.
     pub total: Part,
@@ -116,26 +168,147 @@ pub struct ShardResult {
     pub first_start_us: Option<u64>,
     /// End of the last measured operation, us since the barrier.
     pub last_end_us: Option<u64>,
-    /// Length of the window when time bounds it, us.
+    /// Length of the window when time bounds it, us; what was left of it when
+    /// the shard was stopped.
     pub window_us: Option<u64>,
-    /// Operations whose commit fell into the window.
-    pub committed_in_window: u64,
-    /// Attempts that ended in the window.
-    pub attempts_in_window: u64,
-    /// Records whose commit fell into the window.
-    pub records_in_window: u64,
     /// The course over time.
     pub series: Series,
     /// Highest process CPU over the window, percent of the vCPUs; `None` in
     /// simulated time.
     pub cpu_peak_pct: Option<f64>,
+    /// This process's clock less the store's, us, as estimated; `None` where
+    /// there is no store.
+    pub clock_offset_us: Option<i64>,
     /// The rep was aborted (too many starved appends).
     pub aborted: bool,
     /// Somebody stopped it (Ctrl-C, a stop flag, the end of the Lambda).
     pub stopped: bool,
 }
 
-/// A time series of bounded size. (Its author decides the representation: at
-/// most 240 buckets whose width doubles when they run out, mergeable.)
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Series {}
+impl ShardResult {
+    /// Adds another shard of the same wave.
+    pub fn merge(&mut self, other: &ShardResult) {
+        let ShardResult {
+            total,
+            by_endpoint,
+            by_operation,
+            round_trips,
+            first_start_us,
+            last_end_us,
+            window_us,
+            series,
+            cpu_peak_pct,
+            clock_offset_us,
+            aborted,
+            stopped,
+        } = other;
+        self.total.merge(total);
+        merge_parts(&mut self.by_endpoint, by_endpoint);
+        merge_parts(&mut self.by_operation, by_operation);
+        merge_round_trips(&mut self.round_trips, round_trips);
+        self.first_start_us = either(self.first_start_us, *first_start_us, u64::min);
+        self.last_end_us = either(self.last_end_us, *last_end_us, u64::max);
+        self.window_us = either(self.window_us, *window_us, u64::max);
+        self.series.merge(series);
+        self.cpu_peak_pct = either(self.cpu_peak_pct, *cpu_peak_pct, f64::max);
+        self.clock_offset_us = either(self.clock_offset_us, *clock_offset_us, farther);
+        self.aborted |= aborted;
+        self.stopped |= stopped;
+    }
+
+    /// What throughput divides by, in us: the window where time bounds it, else
+    /// first start to last end. `None` when nothing ran.
+    pub fn span_us(&self) -> Option<u64> {
+        let ran = match (self.first_start_us, self.last_end_us) {
+            (Some(first), Some(last)) => last.checked_sub(first),
+            _ => None,
+        };
+        self.window_us.or(ran).filter(|span| *span > 0)
+    }
+
+    /// The rates of the whole or of one of its parts.
+    pub fn rates_of(&self, part: &Part) -> Rates {
+        let Part {
+            counts, in_window, ..
+        } = part;
+        let done = match self.window_us {
+            Some(_) => *in_window,
+            None => InWindow {
+                committed: counts.committed,
+                attempts: counts.attempts,
+                records: counts.records,
+            },
+        };
+        Rates {
+            done,
+            span_us: self.span_us(),
+        }
+    }
+}
+
+/// Adds parts by name.
+pub fn merge_parts(into: &mut BTreeMap<String, Part>, from: &BTreeMap<String, Part>) {
+    for (name, part) in from {
+        into.entry(name.clone()).or_default().merge(part);
+    }
+}
+
+/// Adds round trips by the endpoint's name.
+pub fn merge_round_trips(
+    into: &mut BTreeMap<String, RoundTrips>,
+    from: &BTreeMap<String, RoundTrips>,
+) {
+    for (name, trips) in from {
+        into.entry(name.clone()).or_default().merge(trips);
+    }
+}
+
+/// What was done and the time that it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// Numerators.
+    pub done: InWindow,
+    /// Denominator, us; `None` when nothing ran.
+    pub span_us: Option<u64>,
+}
+
+impl Rates {
+    /// Adds another rep: total work over total time.
+    pub fn merge(&mut self, other: &Rates) {
+        let Rates { done, span_us } = other;
+        self.done.merge(done);
+        self.span_us = either(self.span_us, *span_us, u64::saturating_add);
+    }
+
+    /// Operations committed per second.
+    pub fn throughput_per_s(&self) -> Option<f64> {
+        self.per_second(self.done.committed)
+    }
+
+    /// Attempts ended per second.
+    pub fn attempts_per_s(&self) -> Option<f64> {
+        self.per_second(self.done.attempts)
+    }
+
+    /// Records committed per second.
+    pub fn records_per_s(&self) -> Option<f64> {
+        self.per_second(self.done.records)
+    }
+
+    fn per_second(&self, count: u64) -> Option<f64> {
+        self.span_us.map(|us| count as f64 / (us as f64 / 1e6))
+    }
+}
+
+/// The one that is there, or both combined.
+fn either<T>(a: Option<T>, b: Option<T>, combine: impl FnOnce(T, T) -> T) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(combine(a, b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// The offset that is farther from 0; of two as far, the positive one.
+fn farther(a: i64, b: i64) -> i64 {
+    std::cmp::max_by_key(a, b, |offset| (offset.unsigned_abs(), *offset))
+}
