@@ -17,43 +17,36 @@ const FIRST_WIDTH_US: u64 = 1_000_000;
 /// Most buckets that a series has.
 const MAX_BUCKETS: u64 = 240;
 
-/// Something that happened in the measured window.
+/// An operation that ended in the measured window.
+///
+/// Its attempts are counted at its end: a starved append puts all of its 25
+/// into the second in which it was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// An attempt ended; `conflict` when it lost a race.
-    Attempt {
-        /// It lost a race.
-        conflict: bool,
-    },
-    /// An operation committed.
-    Committed {
-        /// Its response time.
-        response: Duration,
-    },
-    /// A business rule refused an operation.
-    Rejected {
-        /// Its response time.
-        response: Duration,
-    },
-    /// An operation failed.
-    Failed {
-        /// Its response time.
-        response: Duration,
-    },
+pub struct Event {
+    /// It committed.
+    pub committed: bool,
+    /// It failed. Neither committed nor failed is rejected.
+    pub failed: bool,
+    /// Attempts that it made.
+    pub attempts: u64,
+    /// Attempts of it that lost a race.
+    pub conflicts: u64,
+    /// Planned start to end.
+    pub response: Duration,
 }
 
 /// What happened in one span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bucket {
-    /// Operations that committed.
+    /// Operations that ended.
+    pub ended: u64,
+    /// Operations among them that committed.
     pub committed: u64,
-    /// Operations that a business rule refused.
-    pub rejected: u64,
-    /// Operations that failed.
+    /// Operations among them that failed.
     pub failed: u64,
-    /// Attempts that ended.
+    /// Attempts of the operations that ended.
     pub attempts: u64,
-    /// Attempts that lost a race.
+    /// Attempts among them that lost a race.
     pub conflicts: u64,
     /// Response times of the operations that ended, added up, in us.
     pub response_us: u64,
@@ -62,54 +55,43 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Operations that ended.
-    pub fn ended(&self) -> u64 {
-        self.committed + self.rejected + self.failed
-    }
-
     /// Mean response time of the operations that ended, in milliseconds.
     pub fn response_mean_ms(&self) -> Option<f64> {
-        let ended = self.ended();
-        (ended > 0).then(|| self.response_us as f64 / ended as f64 / 1_000.0)
+        (self.ended > 0).then(|| self.response_us as f64 / self.ended as f64 / 1_000.0)
     }
 
     fn record(&mut self, event: Event) {
-        let response = match event {
-            Event::Attempt { conflict } => {
-                self.attempts += 1;
-                self.conflicts += u64::from(conflict);
-                return;
-            }
-            Event::Committed { response } => {
-                self.committed += 1;
-                response
-            }
-            Event::Rejected { response } => {
-                self.rejected += 1;
-                response
-            }
-            Event::Failed { response } => {
-                self.failed += 1;
-                response
-            }
-        };
-        let us = u64::try_from(response.as_micros()).unwrap_or(u64::MAX);
-        self.response_us = self.response_us.saturating_add(us);
-        self.response_max_us = self.response_max_us.max(us);
+        let Event {
+            committed,
+            failed,
+            attempts,
+            conflicts,
+            response,
+        } = event;
+        let response_us = u64::try_from(response.as_micros()).unwrap_or(u64::MAX);
+        self.merge(&Bucket {
+            ended: 1,
+            committed: u64::from(committed),
+            failed: u64::from(failed),
+            attempts,
+            conflicts,
+            response_us,
+            response_max_us: response_us,
+        });
     }
 
     fn merge(&mut self, other: &Bucket) {
         let Bucket {
+            ended,
             committed,
-            rejected,
             failed,
             attempts,
             conflicts,
             response_us,
             response_max_us,
         } = other;
+        self.ended += ended;
         self.committed += committed;
-        self.rejected += rejected;
         self.failed += failed;
         self.attempts += attempts;
         self.conflicts += conflicts;
@@ -228,27 +210,36 @@ mod tests {
 
     const SECOND: u64 = 1_000_000;
 
+    fn event(committed: bool, attempts: u64, response_ms: u64) -> Event {
+        Event {
+            committed,
+            failed: !committed,
+            attempts,
+            conflicts: attempts - u64::from(committed),
+            response: Duration::from_millis(response_ms),
+        }
+    }
+
     #[test]
     fn four_minutes_have_a_resolution_of_a_second() {
         let mut series = Series::default();
-        let response = Duration::from_millis(181);
-        series.record(0, Event::Committed { response });
-        series.record(239 * SECOND + 999_999, Event::Failed { response });
+        series.record(0, event(true, 1, 181));
+        series.record(239 * SECOND + 999_999, event(false, 25, 15_000));
         assert_eq!(series.width_us(), SECOND);
         assert_eq!(series.buckets().len(), 240);
-        series.record(240 * SECOND, Event::Attempt { conflict: true });
+        series.record(240 * SECOND, event(true, 2, 400));
         assert_eq!(series.width_us(), 2 * SECOND);
         assert_eq!(series.buckets().len(), 121);
         assert_eq!(series.buckets()[0].response_mean_ms(), Some(181.0));
+        assert_eq!(series.buckets()[1].response_mean_ms(), None);
         assert_eq!(series.buckets()[119].failed, 1);
         assert_eq!(series.buckets()[120].conflicts, 1);
-        assert_eq!(series.buckets()[120].response_mean_ms(), None);
     }
 
     #[test]
     fn the_end_of_time_is_in_the_last_bucket() {
         let mut series = Series::default();
-        series.record(u64::MAX, Event::Attempt { conflict: false });
+        series.record(u64::MAX, event(true, 1, 181));
         assert!(series.buckets().len() <= 240);
         let text = serde_json::to_string(&series).unwrap();
         assert_eq!(serde_json::from_str::<Series>(&text).unwrap(), series);
@@ -262,15 +253,8 @@ mod tests {
 
     fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
         let at = prop_oneof![0..20 * SECOND, 0..2_000 * SECOND];
-        let event = (0..4_u8, any::<bool>(), 0..20_000_000_u64).prop_map(|(kind, conflict, us)| {
-            let response = Duration::from_micros(us);
-            match kind {
-                0 => Event::Attempt { conflict },
-                1 => Event::Committed { response },
-                2 => Event::Rejected { response },
-                _ => Event::Failed { response },
-            }
-        });
+        let event = (any::<bool>(), 1..26_u64, 0..20_000_u64)
+            .prop_map(|(committed, attempts, ms)| event(committed, attempts, ms));
         prop::collection::vec((at, event), 0..60)
     }
 

@@ -104,11 +104,14 @@ fn record(result: &mut ShardResult, told: &Told) {
             }
             result.series.record(
                 end_us,
-                Event::Attempt {
-                    conflict: *attempts > 1,
+                Event {
+                    committed: *end > 2,
+                    failed: *end == 0 || *end == 2,
+                    attempts: *attempts,
+                    conflicts: *attempts - 1,
+                    response,
                 },
             );
-            result.series.record(end_us, Event::Committed { response });
             let first = result.first_start_us.get_or_insert(*start_us);
             *first = (*first).min(*start_us);
             let last = result.last_end_us.get_or_insert(end_us);
