@@ -1,166 +1,88 @@
-//! Endpoints, tokens, TLS, connecting and what an SQLSTATE means. (Chapter to
-//! be completed by the crate's author.)
+//! Endpoints, tokens, TLS, connecting and what an SQLSTATE means.
+//!
+//! A [`Target`] is a database under load: a DSQL cluster with one or two
+//! regional endpoints, a PostgreSQL, or the embedded simulator. Everything above
+//! this crate sees only that, so the same workload runs on all three.
+//!
+//! How a session comes to be:
+//!
+//! 1. [`Target::from_url`] reads the URL (`url`) and the environment, and
+//!    decides on endpoints, TLS and the kind of password (`settings`). Nothing
+//!    touches the network yet. [`Target::simulator`] takes pipes instead.
+//! 2. [`Target::connect`] makes tries until one succeeds, an answer is final, or
+//!    the deadline comes (`open`). Between tries it waits a random part of a
+//!    limit that doubles.
+//! 3. On DSQL a try begins with a token (`token`): kept from before, or signed,
+//!    by one caller at a time.
+//! 4. A socket is opened, TLS begins, at once where the server can do that, and
+//!    the session starts (`network`, `tls`). In a simulation the pipe that
+//!    [`Dial`] gives takes the place of all this.
+//! 5. The driver's connection runs in a task of its own (`conn`) until the
+//!    [`Conn`] is dropped, the server hangs up, or the wire breaks.
+//!
+//! From then on, whatever the driver reports goes through
+//! [`SqlFailure::from_driver`]: a closed set of classes that carries the
+//! decisions (was it a lost race, is the connection gone, is the outcome of a
+//! COMMIT known), so that nobody else looks at an SQLSTATE to decide.
+//!
+//! What is not here, and why:
+//!
+//! - No pool. A load generator wants to know which operation waited for which
+//!   connection and for how long; its driver owns the connections.
+//! - No retries of statements or transactions: those belong to an operation and
+//!   are counted there. Only opening is retried, since nothing can be lost by it.
+//! - No time-outs of the driver's own or of the server's. DSQL refuses
+//!   `statement_timeout` and ignores cancel requests, and time-outs that do not
+//!   come from the clock crate would not know simulated time.
+//! - No environment in simulated time: the simulator's target reads no variable,
+//!   looks up no name and opens no socket.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+mod conn;
+mod failure;
+mod network;
+mod open;
+mod options;
+mod pace;
+mod secret;
+mod settings;
+mod target;
+mod tls;
+mod token;
+mod url;
 
-use clock::{Clock, Time};
-use tokio::io::{AsyncRead, AsyncWrite};
+pub use conn::Conn;
+pub use failure::{Class, SqlFailure};
+pub use options::Options;
+pub use pace::{DSQL_BURST, DSQL_PER_SECOND, slots};
+pub use secret::Secret;
+pub use target::{BoxFuture, Description, Dial, Endpoint, Kind, Stream, Target};
 
-/// One address of the database under load.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    /// The region where it is known (`us-east-1`), else `host:port`.
-    pub name: String,
-    /// Host to connect to (for DSQL also the SNI and the token's host).
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
-}
-
-/// What kind of database it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The embedded simulator.
-    Simulator,
-    /// Aurora DSQL (or the simulator over TCP, which is reached the same way).
-    Dsql,
-    /// PostgreSQL.
-    Postgres,
-}
-
-/// A duplex byte stream, TLS done or not needed.
-pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
-/// A boxed future, as object-safe traits need it.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// Opens a byte stream to an endpoint by its index. The CLI hands in the
-/// simulator's pipes; TCP is the default.
-pub trait Dial: Send + Sync {
-    /// Opens the stream.
-    fn dial(&self, endpoint: usize) -> BoxFuture<'_, std::io::Result<Box<dyn Stream>>>;
-}
-
-/// A database under load: where it is and how to get in. Cheap to clone.
-#[derive(Clone)]
-pub struct Target {
-    _inner: Arc<()>,
-}
-
-impl Target {
-    /// The simulator, reached through pipes that `dial` opens; user `admin`,
-    /// no TLS, no token.
-    pub fn simulator(_names: Vec<String>, _dial: Arc<dyn Dial>, _clock: Clock) -> Target {
-        unimplemented!()
-    }
-
-    /// Its kind.
-    pub fn kind(&self) -> Kind {
-        unimplemented!()
-    }
-
-    /// Its endpoints, at least one.
-    pub fn endpoints(&self) -> &[Endpoint] {
-        unimplemented!()
-    }
-
-    /// The clock that it lives by.
-    pub fn clock(&self) -> Clock {
-        unimplemented!()
-    }
-
-    /// Opens a session on an endpoint, retrying what the kind of refusal says
-    /// should be retried ("waking up", 53300, 53400, transient credential
-    /// errors) until `deadline`.
-    ///
-    /// # Errors
-    /// Why no session could be opened, with its class.
-    pub async fn connect(&self, _endpoint: usize, _deadline: Time) -> Result<Conn, SqlFailure> {
-        unimplemented!()
-    }
-}
-
-/// A session. Dropping it closes the connection.
-#[derive(Debug)]
-pub struct Conn {
-    /// The driver's client.
-    pub client: tokio_postgres::Client,
-    /// Index of the endpoint that it is connected to.
-    pub endpoint: usize,
-    /// When it was opened.
-    pub opened: Time,
-    /// How long opening took, refusals and retries included.
-    pub took: Duration,
-    /// It should be replaced after this instant (DSQL closes connections after
-    /// an hour; this is 50 minutes with jitter).
-    pub retire_at: Option<Time>,
-}
-
-/// What an error means for the one who gets it: a closed set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// Lost a race: 40001 with OC000, or PostgreSQL's own.
-    Conflict,
-    /// 40001 with OC001: the schema changed underneath.
-    SchemaConflict,
-    /// 40P01
-    Deadlock,
-    /// XX000 `server unavailable`
-    Unavailable,
-    /// 53300, 53400, or no connection at all
-    ConnectRefused,
-    /// 54000 and its kind
-    Limit,
-    /// 0A000
-    Unsupported,
-    /// 23505 and its kind
-    Constraint,
-    /// The connection is gone.
-    ConnectionLost,
-    /// 28xxx: credentials or token refused
-    AccessDenied,
-    /// Anything else.
-    Other,
-}
-
-impl Class {
-    /// Its name in reports, such as `conflict`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Class::Conflict => "conflict",
-            Class::SchemaConflict => "schema_conflict",
-            Class::Deadlock => "deadlock",
-            Class::Unavailable => "unavailable",
-            Class::ConnectRefused => "connect_refused",
-            Class::Limit => "limit",
-            Class::Unsupported => "unsupported",
-            Class::Constraint => "constraint",
-            Class::ConnectionLost => "connection_lost",
-            Class::AccessDenied => "access_denied",
-            Class::Other => "other",
-        }
-    }
-}
-
-/// An error of the database or of the way to it, classified.
+/// A target could not be made of what was given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct SqlFailure {
-    /// What it means.
-    pub class: Class,
-    /// SQLSTATE, where the server gave one.
-    pub sqlstate: Option<String>,
-    /// One line for people; never holds a secret.
-    pub message: String,
-}
-
-impl SqlFailure {
-    /// Classifies a driver's error.
-    pub fn from_driver(_error: &tokio_postgres::Error) -> SqlFailure {
-        unimplemented!()
-    }
+pub enum TargetError {
+    /// A part of the URL is refused.
+    #[error("target URL, {place}: {problem}")]
+    Url {
+        /// Which part.
+        place: &'static str,
+        /// What is wrong with it, and what would be accepted.
+        problem: String,
+    },
+    /// A file with certificates is refused.
+    #[error("cannot trust the certificates in {path}: {reason}; give a readable PEM file")]
+    CaFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is nothing to verify certificates with.
+    #[error(
+        "this machine has no root certificates to verify a server with; install them \
+         (ca-certificates), or name a PEM file in FABRIC_CA_FILE"
+    )]
+    NoRoots,
+    /// TLS cannot be set up at all.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(String),
 }
