@@ -101,8 +101,10 @@ impl Hist {
         if self.is_empty() {
             return None;
         }
-        let rank = ((percentile / 100.0).clamp(0.0, 1.0) * self.n() as f64).ceil() as u64;
-        let rank = rank.max(1);
+        // A millionth off, so that 99.9% of 1,000 is 999 and not, by the last
+        // bit of 0.999, the one after.
+        let share = (percentile / 100.0).clamp(0.0, 1.0);
+        let rank = (share * self.n() as f64 - 1e-6).ceil().max(1.0) as u64;
         if rank > self.in_range() {
             return Some(ms(HIGH_US));
         }
@@ -346,8 +348,9 @@ mod tests {
         fn percentiles_are_those_of_the_raw_values(mut raw in values()) {
             let hist = of(&raw);
             raw.sort_unstable();
-            for percentile in [0.0, 25.0, 50.0, 95.0, 99.0, 99.9, 100.0] {
-                let rank = (percentile / 100.0 * raw.len() as f64).ceil().max(1.0) as usize;
+            for per_mille in [0, 250, 500, 950, 990, 999, 1_000] {
+                let percentile = per_mille as f64 / 10.0;
+                let rank = (per_mille * raw.len()).div_ceil(1_000).max(1);
                 let exact = raw.get(rank - 1).map(|us| (*us).clamp(1, HIGH_US) as f64 / 1_000.0);
                 match (hist.percentile_ms(percentile), exact) {
                     (None, None) => {}

@@ -1,0 +1,102 @@
+//! What a report is made of: the runner fills these in, [`Summary::build`]
+//! turns them into figures.
+//!
+//! [`Summary::build`]: crate::Summary::build
+
+use plan::Cell;
+use stats::ShardResult;
+
+/// The sweep as a whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SweepInfo {
+    /// The sweep's name.
+    pub name: String,
+    /// What it is about, in the author's words.
+    pub about: Option<String>,
+    /// The seed that everything random follows from.
+    pub seed: u64,
+    /// The databases under load.
+    pub targets: Vec<TargetInfo>,
+}
+
+/// One database under load.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TargetInfo {
+    /// Its name in the sweep.
+    pub name: String,
+    /// How it is reached, such as `sim:us-pair-workstation`. A password in it
+    /// is removed when the summary is built.
+    pub url: String,
+    /// `simulator`, `dsql` or `postgres`.
+    pub kind: String,
+    /// Whether its figures are simulated ones.
+    pub simulated: bool,
+}
+
+/// One cell and everything that was measured of it. A cell that did not come to
+/// run is handed in too, with no reps: what is missing must be seen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellReport {
+    /// The cell as planned.
+    pub cell: Cell,
+    /// Its repetitions in the order in which they ran, every attempt at one.
+    pub reps: Vec<RepReport>,
+}
+
+/// One attempt at one repetition, its shards already merged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RepReport {
+    /// Which repetition, from 1.
+    pub rep: u32,
+    /// Which attempt at it, from 1; the last one counts.
+    pub attempt: u32,
+    /// The merged results of the shards that reported.
+    pub result: ShardResult,
+    /// Operations that the plan holds, where a number of operations bounds the
+    /// rep. What the shards did not report of it is added as lost when a worker
+    /// is missing, as skipped when the rep could not run, and left unaccounted
+    /// for otherwise.
+    pub planned: Option<u64>,
+    /// Workers that the wave was made of.
+    pub workers_expected: u32,
+    /// Workers that reported.
+    pub workers_reported: u32,
+    /// Workers that came too late for the start instant and did no load.
+    pub workers_late: u32,
+    /// Schema and first rows.
+    pub prepare: Option<Step>,
+    /// Checking the database against what the driver was told.
+    pub verify: Option<Step>,
+    /// Deleting the rep's rows.
+    pub clean: Option<Step>,
+    /// Whether everything was as it must be; `None` when it was not checked.
+    pub verify_ok: Option<bool>,
+    /// What was not, a line each.
+    pub verify_problems: Vec<String>,
+    /// Why it could not run.
+    pub error: Option<RepError>,
+    /// It ended before its plan did (Ctrl-C, a stop flag, the end of a Lambda).
+    pub partial: bool,
+}
+
+/// Rows and seconds of a step beside the measured window.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Step {
+    /// Rows written, read or deleted.
+    pub rows: u64,
+    /// How long, by the target's clock.
+    pub seconds: f64,
+}
+
+/// Why a rep could not run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RepError {
+    /// Its connections could not all be opened. That is a result: 0 operations
+    /// per second, and the reason.
+    #[error("the connection pool did not fill: {0}")]
+    Pool(String),
+    /// Anything else that is no result: the target was not there, preparing or
+    /// verifying failed, a worker broke.
+    #[error("{0}")]
+    Run(String),
+}
