@@ -1,0 +1,355 @@
+//! From the tree to the file's types: a serde deserializer whose errors carry
+//! the place and are worded for the one who wrote the file.
+//!
+//! Keys, bounds and words are declared once, on the types in [`crate::file`]
+//! and [`crate::scalar`]; this reader knows nothing of the format but one
+//! thing: an object that is read as an enum names its variant under
+//! [`TAG`]. Null is a value like any other here, not an absent key.
+
+use std::fmt::{self, Display};
+
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error, Expected, IntoDeserializer, MapAccess,
+    SeqAccess, Unexpected, VariantAccess, Visitor,
+};
+
+use crate::error::{Place, SweepError, nearest, one_of, quote};
+use crate::tree::Node;
+
+/// The key that says which workload a block is of.
+pub(crate) const TAG: &str = "workload";
+
+/// Keys that people look for in vain, and what to write instead.
+const ELSEWHERE: &[(&str, &str)] = &[
+    (
+        "concurrency",
+        "an append block says `writers` (per stream) and `streams`",
+    ),
+    (
+        "rate",
+        "an append block is a closed loop; its bound is `records` or `measure_s`",
+    ),
+    (
+        "arrivals",
+        "an append block is a closed loop; its bound is `records` or `measure_s`",
+    ),
+    (
+        "appends_per_writer",
+        "give `records`, which is per stream and shared by its writers",
+    ),
+    (
+        "max_attempts",
+        "it is a field of `retry`: \"retry\": {\"max_attempts\": 25}",
+    ),
+    (
+        "max_retries",
+        "it is a field of `retry`: \"retry\": {\"max_retries\": 24}",
+    ),
+    ("workload", "every block names its own"),
+];
+
+/// Reads `node`, which is at `place`, as a `T`.
+pub(crate) fn read<'a, T: serde::Deserialize<'a>>(
+    node: &'a Node,
+    place: &Place,
+) -> Result<T, SweepError> {
+    T::deserialize(Reader {
+        node,
+        place: place.clone(),
+        without: None,
+    })
+    .map_err(|fault| SweepError::at(fault.place.unwrap_or_default(), fault.problem))
+}
+
+/// An error on its way up: the innermost reader that sees it gives the place.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    place: Option<Place>,
+    /// The key below the place that the problem is about.
+    key: Option<String>,
+    problem: String,
+}
+
+impl Fault {
+    fn at(mut self, place: &Place) -> Fault {
+        if self.place.is_none() {
+            self.place = Some(match self.key.take() {
+                Some(key) => place.key(&key),
+                None => place.clone(),
+            });
+        }
+        self
+    }
+
+    fn about(key: &str, problem: String) -> Fault {
+        Fault {
+            place: None,
+            key: Some(key.to_owned()),
+            problem,
+        }
+    }
+}
+
+impl Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Error for Fault {
+    fn custom<T: Display>(problem: T) -> Fault {
+        Fault {
+            place: None,
+            key: None,
+            problem: problem.to_string(),
+        }
+    }
+
+    fn invalid_type(found: Unexpected<'_>, accepted: &dyn Expected) -> Fault {
+        let kind = match found {
+            Unexpected::Unit | Unexpected::Option => "null",
+            Unexpected::Bool(_) => "true or false",
+            Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) => "a number",
+            Unexpected::Seq => "a list",
+            Unexpected::Map | Unexpected::StructVariant => "an object",
+            _ => "a string",
+        };
+        let accepted = match accepted.to_string().as_str() {
+            "a sequence" => "a list".to_owned(),
+            "a boolean" => "true or false".to_owned(),
+            other => other.to_owned(),
+        };
+        Fault::custom(format_args!("must be {accepted}, not {kind}"))
+    }
+
+    fn unknown_variant(variant: &str, known: &'static [&'static str]) -> Fault {
+        Fault::custom(format_args!(
+            "{} is not known; use {}",
+            quote(variant),
+            one_of(known)
+        ))
+    }
+
+    fn unknown_field(key: &str, known: &'static [&'static str]) -> Fault {
+        let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == key);
+        let remedy = match (elsewhere, nearest(key, known)) {
+            (Some((_, remedy)), _) => (*remedy).to_owned(),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => format!("known here: {}", known.join(", ")),
+        };
+        Fault::about(key, format!("unknown key; {remedy}"))
+    }
+
+    fn missing_field(key: &'static str) -> Fault {
+        Fault::about(key, "missing; it must be given".to_owned())
+    }
+}
+
+/// Deserializes one node.
+struct Reader<'a> {
+    node: &'a Node,
+    place: Place,
+    /// A member that was read already.
+    without: Option<&'static str>,
+}
+
+impl<'de> Reader<'de> {
+    fn new(node: &'de Node, place: Place) -> Reader<'de> {
+        Reader {
+            node,
+            place,
+            without: None,
+        }
+    }
+}
+
+impl<'de> Deserializer<'de> for Reader<'de> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let place = self.place.clone();
+        match self.node {
+            Node::Null => visitor.visit_unit(),
+            Node::Bool(value) => visitor.visit_bool(*value),
+            Node::Whole(value) => match (u64::try_from(*value), i64::try_from(*value)) {
+                (Ok(value), _) => visitor.visit_u64(value),
+                (_, Ok(value)) => visitor.visit_i64(value),
+                _ => visitor.visit_f64(*value as f64),
+            },
+            Node::Real(value) => visitor.visit_f64(*value),
+            Node::Text(text) => visitor.visit_borrowed_str(text),
+            Node::List(nodes) => visitor.visit_seq(Elements {
+                nodes: nodes.iter().enumerate(),
+                place: &place,
+            }),
+            Node::Object(members) => visitor.visit_map(Members {
+                members,
+                next: 0,
+                without: self.without,
+                place: &place,
+            }),
+        }
+        .map_err(|fault| fault.at(&place))
+    }
+
+    /// Null is no way to leave a key out: it reaches the type, which says what
+    /// it accepts.
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let place = self.place.clone();
+        let Node::Object(_) = self.node else {
+            return self.deserialize_map(NotAnObject(std::marker::PhantomData::<V::Value>));
+        };
+        match self.node.get(TAG) {
+            Some(Node::Text(tag)) => visitor.visit_enum(Tagged { tag, reader: self }),
+            Some(_) => Err(Fault::about(TAG, format!("must be {}", one_of(variants)))),
+            None => Err(Fault::about(
+                TAG,
+                format!("missing; give {}", one_of(variants)),
+            )),
+        }
+        .map_err(|fault| fault.at(&place))
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+/// Words the error for something else than an object where a tagged object
+/// must stand; every visit of it fails.
+struct NotAnObject<T>(std::marker::PhantomData<T>);
+
+impl<T> Visitor<'_> for NotAnObject<T> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with `{TAG}`")
+    }
+}
+
+/// An object whose variant is named by its member [`TAG`].
+struct Tagged<'a> {
+    tag: &'a str,
+    reader: Reader<'a>,
+}
+
+impl<'de> EnumAccess<'de> for Tagged<'de> {
+    type Error = Fault;
+    type Variant = Reader<'de>;
+
+    fn variant_seed<S: DeserializeSeed<'de>>(
+        self,
+        seed: S,
+    ) -> Result<(S::Value, Reader<'de>), Fault> {
+        let variant = seed
+            .deserialize(IntoDeserializer::<Fault>::into_deserializer(self.tag))
+            .map_err(|fault| fault.at(&self.reader.place.key(TAG)))?;
+        let rest = Reader {
+            without: Some(TAG),
+            ..self.reader
+        };
+        Ok((variant, rest))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Reader<'de> {
+    type Error = Fault;
+
+    fn unit_variant(self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Fault> {
+        seed.deserialize(self)
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_any(visitor)
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.deserialize_any(visitor)
+    }
+}
+
+struct Elements<'a, 'p> {
+    nodes: std::iter::Enumerate<std::slice::Iter<'a, Node>>,
+    place: &'p Place,
+}
+
+impl<'de> SeqAccess<'de> for Elements<'de, '_> {
+    type Error = Fault;
+
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Fault> {
+        let Some((index, node)) = self.nodes.next() else {
+            return Ok(None);
+        };
+        let place = self.place.index(index);
+        seed.deserialize(Reader::new(node, place.clone()))
+            .map(Some)
+            .map_err(|fault| fault.at(&place))
+    }
+}
+
+struct Members<'a, 'p> {
+    members: &'a [(String, Node)],
+    next: usize,
+    without: Option<&'static str>,
+    place: &'p Place,
+}
+
+impl<'de> MapAccess<'de> for Members<'de, '_> {
+    type Error = Fault;
+
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Fault> {
+        while let Some((key, _)) = self.members.get(self.next) {
+            if self.members[..self.next].iter().any(|(k, _)| k == key) {
+                let twice = "the key is there twice; keep one".to_owned();
+                return Err(Fault::about(key, twice));
+            }
+            if self.without == Some(key.as_str()) {
+                self.next += 1;
+                continue;
+            }
+            return seed.deserialize(key.as_str().into_deserializer()).map(Some);
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
+        let (key, node) = &self.members[self.next];
+        self.next += 1;
+        let place = self.place.key(key);
+        seed.deserialize(Reader::new(node, place.clone()))
+            .map_err(|fault| fault.at(&place))
+    }
+}

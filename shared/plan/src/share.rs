@@ -1,0 +1,227 @@
+//! Who does what in a wave: pure functions of a cell's parameters, so that any
+//! process can tell any writer's part without asking it.
+
+use serde_json::{Map, Value};
+
+use crate::cell::{AppendParams, Cell, Params, Placement, Retry};
+use crate::error::{one_of, quote};
+
+/// A placement that a target does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlacementError {
+    /// No endpoint has that name.
+    #[error("no endpoint is named {}; placement may be `split`, `first` or {}", quote(.name), listed(.endpoints))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        endpoints: Vec<String>,
+    },
+    /// The target has no endpoint at all.
+    #[error("the target has no endpoint")]
+    NoEndpoint,
+}
+
+fn listed(endpoints: &[String]) -> String {
+    let names: Vec<&str> = endpoints.iter().map(String::as_str).collect();
+    one_of(&names)
+}
+
+/// One repetition of a cell: what is started together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wave<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// Which repetition, from 1.
+    pub rep: u32,
+}
+
+impl Cell {
+    /// The cell's waves, one for each repetition.
+    pub fn waves(&self) -> impl ExactSizeIterator<Item = Wave<'_>> {
+        // From 0, because a range up to and including its end has no exact size.
+        (0..self.reps).map(|rep| Wave {
+            cell: self,
+            rep: rep + 1,
+        })
+    }
+
+    /// Every parameter, defaults included, as one flat object: what
+    /// `summary.json` calls `params`.
+    pub fn params_json(&self) -> Map<String, Value> {
+        let Params::Append(params) = &self.params;
+        // Plain data of ours with string keys: it always serialises.
+        match serde_json::to_value(params) {
+            Ok(Value::Object(map)) => map,
+            _ => Map::new(),
+        }
+    }
+}
+
+impl AppendParams {
+    /// Writers of all streams together; each has a connection of its own.
+    pub fn total_writers(&self) -> u32 {
+        self.writers.saturating_mul(self.streams)
+    }
+
+    /// The stream, from 0, that writer `writer` of the wave appends to. A
+    /// stream's writers are numbered side by side, so that `split` placement
+    /// spreads each stream over all endpoints.
+    pub fn stream_of(&self, writer: u32) -> u32 {
+        writer / self.writers.max(1)
+    }
+
+    /// Records of a writer; `None` when time is the bound. What does not
+    /// divide evenly goes to the stream's first writers, one each.
+    pub fn share_of(&self, writer: u32) -> Option<u64> {
+        let records = self.records?;
+        let writers = u64::from(self.writers.max(1));
+        let place = u64::from(writer) % writers;
+        Some(records / writers + u64::from(place < records % writers))
+    }
+
+    /// Operations of a writer: full batches and at most one short one; `None`
+    /// when time is the bound.
+    pub fn operations_of(&self, writer: u32) -> Option<u64> {
+        let batch = u64::from(self.batch.max(1));
+        self.share_of(writer).map(|share| share.div_ceil(batch))
+    }
+
+    /// Operations of all writers; `None` when time is the bound.
+    pub fn operations(&self) -> Option<u64> {
+        // Only two shares occur in a stream; the long one is the first
+        // writers'.
+        let records = self.records?;
+        let writers = u64::from(self.writers.max(1));
+        let batch = u64::from(self.batch.max(1));
+        let (share, longer) = (records / writers, records % writers);
+        let of_stream =
+            longer * (share + 1).div_ceil(batch) + (writers - longer) * share.div_ceil(batch);
+        Some(of_stream * u64::from(self.streams))
+    }
+}
+
+impl Placement {
+    /// Index of the endpoint that a writer connects to.
+    ///
+    /// # Errors
+    /// When no endpoint has the placement's name.
+    pub fn endpoint_of(&self, writer: u32, names: &[String]) -> Result<usize, PlacementError> {
+        if names.is_empty() {
+            return Err(PlacementError::NoEndpoint);
+        }
+        match self {
+            Placement::Split(_) => Ok(writer as usize % names.len()),
+            Placement::Region(first) if first == "first" => Ok(0),
+            Placement::Region(name) => {
+                names.iter().position(|known| known == name).ok_or_else(|| {
+                    PlacementError::Unknown {
+                        name: name.clone(),
+                        endpoints: names.to_vec(),
+                    }
+                })
+            }
+        }
+    }
+}
+
+impl Retry {
+    /// Bound of the pause after attempt `attempt` (from 1) failed, in
+    /// milliseconds: `base_ms`, doubling, up to `cap_ms`. The pause itself is
+    /// drawn evenly between 0 and this.
+    pub fn pause_bound_ms(&self, attempt: u32) -> f64 {
+        // Past a few dozen doublings the bound is the cap, or 0 where the base
+        // is; the clamp keeps the power finite.
+        let doublings = attempt.saturating_sub(1).min(64);
+        (self.base_ms * 2f64.powi(doublings as i32)).min(self.cap_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::DEFAULTS;
+
+    fn params(writers: u32, streams: u32, batch: u32, records: Option<u64>) -> AppendParams {
+        AppendParams {
+            writers,
+            streams,
+            batch,
+            records,
+            ..DEFAULTS
+        }
+    }
+
+    #[test]
+    fn shares_add_up() {
+        for (writers, streams, batch, records) in [
+            (8, 1, 50, 400),
+            (3, 4, 7, 100),
+            (64, 1, 1, 128),
+            (7, 2, 100, 7),
+        ] {
+            let params = params(writers, streams, batch, Some(records));
+            let all = 0..params.total_writers();
+            let shared: u64 = all.clone().filter_map(|w| params.share_of(w)).sum();
+            assert_eq!(shared, records * u64::from(streams));
+            let operations: u64 = all.filter_map(|w| params.operations_of(w)).sum();
+            assert_eq!(Some(operations), params.operations());
+        }
+        // The report's sweep D: 8 writers take 400 records in 8 transactions.
+        assert_eq!(params(8, 1, 50, Some(400)).operations(), Some(8));
+        assert_eq!(params(8, 1, 50, None).operations(), None);
+    }
+
+    #[test]
+    fn a_streams_writers_alternate_between_endpoints() {
+        let params = params(4, 2, 1, Some(8));
+        let names = ["a".to_owned(), "b".to_owned()];
+        let seats: Vec<(u32, usize)> = (0..params.total_writers())
+            .map(|w| {
+                let endpoint = params.placement.endpoint_of(w, &names).unwrap();
+                (params.stream_of(w), endpoint)
+            })
+            .collect();
+        assert_eq!(
+            seats,
+            [
+                (0, 0),
+                (0, 1),
+                (0, 0),
+                (0, 1),
+                (1, 0),
+                (1, 1),
+                (1, 0),
+                (1, 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn placements_by_name() {
+        let names = ["us-east-1".to_owned(), "us-east-2".to_owned()];
+        let at = |name: &str| Placement::Region(name.to_owned()).endpoint_of(5, &names);
+        assert_eq!(at("us-east-2"), Ok(1));
+        assert_eq!(at("first"), Ok(0));
+        assert_eq!(
+            at("us-west-1").unwrap_err().to_string(),
+            "no endpoint is named \"us-west-1\"; placement may be `split`, `first` or `us-east-1` or `us-east-2`"
+        );
+        assert!(
+            Placement::Region("first".into())
+                .endpoint_of(0, &[])
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn pauses_double_to_the_cap() {
+        let bounds: Vec<f64> = (1..=8).map(|n| DEFAULTS.retry.pause_bound_ms(n)).collect();
+        assert_eq!(
+            bounds,
+            [25.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1000.0, 1000.0]
+        );
+        assert_eq!(DEFAULTS.retry.pause_bound_ms(u32::MAX), 1000.0);
+        assert_eq!(DEFAULTS.retry.pause_bound_ms(0), 25.0);
+    }
+}

@@ -1,0 +1,342 @@
+//! Target URLs: their form alone. Whether a preset exists or a host answers is
+//! for others to say.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::error::Place;
+
+/// A database that cells run on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetSpec {
+    /// Its name in the sweep; the default target is named by its URL, without
+    /// password.
+    pub name: String,
+    /// Where it is.
+    pub address: Address,
+    /// How the load gets there, in the words of the sweep's author.
+    pub network: Option<String>,
+    /// Where its address was given: `preset`, `targets[0].url` or `--on`.
+    #[serde(skip)]
+    pub(crate) place: Place,
+}
+
+impl TargetSpec {
+    /// The URL to connect with, password included; [`Address`] itself is what
+    /// may be shown.
+    pub fn url(&self) -> &str {
+        self.address.expose()
+    }
+}
+
+/// Where a database is. Displayed, printed for debugging or serialised it
+/// never holds a password; [`Address::expose`] does.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address {
+    text: String,
+    kind: AddressKind,
+}
+
+/// What an address leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressKind {
+    /// The embedded simulator: `sim:PRESET`.
+    Simulator {
+        /// Name of the latency preset.
+        preset: String,
+    },
+    /// Aurora DSQL: `dsql://[ROLE@]HOST[:PORT][,HOST[:PORT]]`, one host for
+    /// each regional endpoint.
+    Dsql {
+        /// Hosts, with a port where the URL has one.
+        hosts: Vec<String>,
+    },
+    /// PostgreSQL: `postgres://…` or `postgresql://…`.
+    Postgres,
+    /// A name or ARN in Secrets Manager under which the URL is kept.
+    Secret {
+        /// Name or ARN.
+        id: String,
+    },
+}
+
+impl Address {
+    pub(crate) const FORMS: &'static str =
+        "sim:PRESET, dsql://HOST[,HOST], postgres://… or postgresql://…";
+
+    /// Reads a URL. The error says what is wrong and never repeats the URL.
+    ///
+    /// # Errors
+    /// When it is none of the forms.
+    pub fn parse(url: &str) -> Result<Address, String> {
+        if url.len() > 2_000 {
+            return Err("a target URL has at most 2,000 characters".to_owned());
+        }
+        if url.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return Err("a target URL has no spaces; write %20".to_owned());
+        }
+        let kind = if let Some(preset) = url.strip_prefix("sim:") {
+            simulator(preset)
+        } else if let Some(rest) = url.strip_prefix("dsql://") {
+            dsql(rest)
+        } else if let Some(rest) = url
+            .strip_prefix("postgres://")
+            .or_else(|| url.strip_prefix("postgresql://"))
+        {
+            postgres(rest)
+        } else {
+            Err(format!("must be {}", Address::FORMS))
+        };
+        Ok(Address {
+            text: url.to_owned(),
+            kind: kind?,
+        })
+    }
+
+    /// The simulator with a preset; the name must be one that `sim:` takes.
+    pub(crate) fn simulator(preset: &str) -> Address {
+        Address {
+            text: format!("sim:{preset}"),
+            kind: AddressKind::Simulator {
+                preset: preset.to_owned(),
+            },
+        }
+    }
+
+    /// A URL that is kept in Secrets Manager.
+    pub(crate) fn secret(id: &str) -> Address {
+        Address {
+            text: format!("secret:{id}"),
+            kind: AddressKind::Secret { id: id.to_owned() },
+        }
+    }
+
+    /// What it leads to.
+    pub fn kind(&self) -> &AddressKind {
+        &self.kind
+    }
+
+    /// The URL with its password, for the one who connects. For a secret it is
+    /// `secret:` and its name: the URL has to be fetched first.
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+
+    /// The regions that the hosts' names tell, without repetition.
+    pub fn regions(&self) -> Vec<String> {
+        let mut regions: Vec<String> = Vec::new();
+        if let AddressKind::Dsql { hosts } = &self.kind {
+            for host in hosts {
+                // CLUSTER.dsql.REGION.on.aws, or dsql-SUFFIX with PrivateLink.
+                let parts: Vec<&str> = host.split(['.', ':']).collect();
+                if let [_, service, region, "on", "aws", ..] = parts.as_slice()
+                    && service.starts_with("dsql")
+                    && !regions.iter().any(|known| known == region)
+                {
+                    regions.push((*region).to_owned());
+                }
+            }
+        }
+        regions
+    }
+}
+
+impl fmt::Display for Address {
+    /// The URL without password. Of a PostgreSQL URL the query is left out as
+    /// well, because it can hold one.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kind != AddressKind::Postgres {
+            return f.write_str(&self.text);
+        }
+        let (scheme, rest) = self.text.split_once("://").unwrap_or(("postgres", ""));
+        // The last `@` ends the credentials wherever it is: a password with an
+        // unescaped `/`, `?` or `@` in it must not show either.
+        let (user, rest) = match rest.rsplit_once('@') {
+            Some((credentials, rest)) => (credentials.split(':').next(), rest),
+            None => (None, rest),
+        };
+        let shown = rest.split(['?', '#']).next().unwrap_or_default();
+        match user.filter(|user| !user.is_empty()) {
+            Some(user) => write!(f, "{scheme}://{user}@{shown}"),
+            None => write!(f, "{scheme}://{shown}"),
+        }
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 64
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+}
+
+/// `HOST` or `HOST:PORT`; an IPv6 address stands in brackets.
+pub(crate) fn is_host(text: &str) -> bool {
+    let (host, port) = match text.strip_prefix('[').and_then(|t| t.split_once(']')) {
+        Some((address, rest)) => {
+            if address.parse::<std::net::Ipv6Addr>().is_err() {
+                return false;
+            }
+            match rest.strip_prefix(':') {
+                Some(port) => ("v6", Some(port)),
+                None if rest.is_empty() => ("v6", None),
+                None => return false,
+            }
+        }
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let port_fits = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    let host_fits = (1..=253).contains(&host.len())
+        && host
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    host_fits && port_fits
+}
+
+fn simulator(preset: &str) -> Result<AddressKind, String> {
+    match is_name(preset) {
+        true => Ok(AddressKind::Simulator {
+            preset: preset.to_owned(),
+        }),
+        false => {
+            Err("`sim:` takes the name of a preset, such as sim:us-pair-workstation".to_owned())
+        }
+    }
+}
+
+fn dsql(rest: &str) -> Result<AddressKind, String> {
+    let (user, hosts) = match rest.rsplit_once('@') {
+        Some((user, hosts)) => (Some(user), hosts),
+        None => (None, rest),
+    };
+    if user.is_some_and(|user| user.contains(':')) {
+        return Err("a dsql:// target takes no password; tokens are signed".to_owned());
+    }
+    if user.is_some_and(|user| !is_name(user)) {
+        return Err("the role before `@` must be a name, such as dsql://admin@HOST".to_owned());
+    }
+    let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
+    let hosts: Vec<String> = hosts.split(',').map(str::to_owned).collect();
+    if !hosts.iter().all(|host| is_host(host)) {
+        return Err(
+            "must be dsql://HOST[,HOST], each HOST a name with `:PORT` where it is not 5432"
+                .to_owned(),
+        );
+    }
+    if let Some(twice) = hosts
+        .iter()
+        .enumerate()
+        .find(|(i, host)| hosts[..*i].contains(host))
+    {
+        return Err(format!("the host {} is there twice; keep one", twice.1));
+    }
+    Ok(AddressKind::Dsql { hosts })
+}
+
+fn postgres(rest: &str) -> Result<AddressKind, String> {
+    let after_credentials = rest.rsplit_once('@').map_or(rest, |(_, after)| after);
+    let hosts = after_credentials
+        .split(['/', '?', '#'])
+        .next()
+        .unwrap_or_default();
+    // No host at all means the PG* variables or the local default.
+    let fits = hosts.is_empty()
+        || hosts
+            .split(',')
+            .all(|host| is_host(host) || host.to_lowercase().starts_with("%2f"));
+    match fits {
+        true => Ok(AddressKind::Postgres),
+        false => Err(
+            "must be postgres://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE]; write special characters of a password as %XX"
+                .to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_never_show() {
+        for url in [
+            "postgres://u:hunter2@h:5432/db",
+            "postgresql://u:hunter2@h/db?sslmode=require",
+            "postgres://h/db?user=u&password=hunter2",
+            "postgres://u:pw/hunter2@h/db",
+            "postgres://u:a@hunter2@h/db",
+            "postgres://u:pw?hunter2@h/db",
+            "postgres://:hunter2@h",
+            "postgres://u:hunter2@h:port/db",
+            "postgres://u:hunter2",
+            "dsql://u:hunter2@h",
+            "mysql://u:hunter2@h",
+            "sim:hunter2@x",
+        ] {
+            let shown = match Address::parse(url) {
+                Ok(address) => {
+                    let json = serde_json::to_string(&address).unwrap();
+                    assert_eq!(address.expose(), url);
+                    format!("{address} {address:?} {json}")
+                }
+                Err(problem) => problem,
+            };
+            assert!(!shown.contains("hunter2"), "{url} shows as {shown}");
+        }
+    }
+
+    #[test]
+    fn forms() {
+        let shown = |url: &str| match Address::parse(url) {
+            Ok(address) => address.to_string(),
+            Err(problem) => format!("refused: {problem}"),
+        };
+        assert_eq!(shown("sim:single-region"), "sim:single-region");
+        assert_eq!(shown("dsql://a.x,b.x:5433"), "dsql://a.x,b.x:5433");
+        assert_eq!(shown("dsql://app@a.x"), "dsql://app@a.x");
+        assert_eq!(shown("dsql://[::1]:5433"), "dsql://[::1]:5433");
+        assert_eq!(shown("postgres://u:p@h:1/db?x=y"), "postgres://u@h:1/db");
+        assert_eq!(shown("postgres:///db"), "postgres:///db");
+        for bad in [
+            "",
+            "sim:",
+            "sim:a b",
+            "dsql://",
+            "dsql://a,",
+            "dsql://a,a",
+            "dsql://a:0",
+            "dsql://a:99999",
+            "postgres://h:port/db",
+            "postgres",
+            "http://h",
+        ] {
+            assert!(shown(bad).starts_with("refused: "), "{bad}: {}", shown(bad));
+        }
+    }
+
+    #[test]
+    fn regions_come_from_the_hosts() {
+        let address = Address::parse(
+            "dsql://abc.dsql.us-east-1.on.aws,abd.dsql-fnh4.us-east-2.on.aws:5432,localhost",
+        )
+        .unwrap();
+        assert_eq!(address.regions(), ["us-east-1", "us-east-2"]);
+    }
+}
