@@ -391,9 +391,9 @@ fn curve(hist: &Hist) -> Curve {
 }
 
 /// A figure of a rep that gets a confidence interval: its path and how to get it.
-pub(crate) type Main = (&'static str, fn(&Figures) -> Option<f64>);
+type Main = (&'static str, fn(&Figures) -> Option<f64>);
 
-pub(crate) const MAIN_FIGURES: [Main; 11] = [
+const MAIN_FIGURES: [Main; 11] = [
     ("throughput_per_s", |f| f.throughput_per_s),
     ("attempts_per_s", |f| f.attempts_per_s),
     ("records_per_s", |f| f.records_per_s),

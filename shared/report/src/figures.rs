@@ -26,6 +26,7 @@ pub(crate) fn round(value: f64) -> f64 {
 /// `unaccounted` says by how much not. Ratios and rates are null where there is
 /// nothing to divide.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Figures {
     /// Operations that the plan holds for the window (in a closed loop: started).
     pub planned: u64,
@@ -83,6 +84,7 @@ pub struct Figures {
 /// Attempts whose COMMIT was sent and not answered:
 /// total = committed + absent + unresolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct UnknownOutcomes {
     /// All of them.
     pub total: u64,
@@ -96,6 +98,7 @@ pub struct UnknownOutcomes {
 
 /// Latencies in milliseconds, each kind with its own number of values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct LatencyMs {
     /// Planned start to end: all attempts, back-off, waiting, reconnecting and
     /// look-ups included.
@@ -122,6 +125,7 @@ pub struct LatencyMs {
 
 /// Quantiles of one kind of latency, in milliseconds; null when n is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Quantiles {
     /// Number of values.
     pub n: u64,
@@ -141,6 +145,7 @@ pub struct Quantiles {
 
 /// Quantiles of `net`, and how often it came out below 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct NetQuantiles {
     /// Of the values that are not below 0.
     #[serde(flatten)]

@@ -13,15 +13,13 @@
 use std::time::Duration;
 
 use plan::{Params, Threshold};
-use serde::Serialize;
 use serde_json::Value;
 use stats::Part;
 
-use crate::build::MAIN_FIGURES;
-use crate::figures::{Figures, round};
+use crate::figures::round;
 use crate::input::{RepError, RepReport};
 use crate::summary::{
-    BrokenInvariant, BrokenThreshold, CellSummary, Interval, Merged, Reasons, Summary, Verdict,
+    BrokenInvariant, BrokenThreshold, CellSummary, Merged, Reasons, Summary, Verdict,
 };
 
 /// CPU of the generator at which it is no longer trusted, percent.
@@ -190,37 +188,23 @@ fn check(cell: &CellSummary, limit: &Threshold) -> Option<BrokenThreshold> {
 }
 
 /// The figure at a path under `merged`: outer `None` when there is no such
-/// figure, inner `None` when it is null.
+/// figure, inner `None` when it is null. A class of `failed` that did not occur
+/// is 0.
 ///
 /// Names in the path may hold dots themselves (`by_endpoint.db.example.com.…`).
 pub fn figure(merged: &Merged, path: &str) -> Option<Option<f64>> {
-    figure_in(merged, path)
-}
-
-/// Whether a path names a figure of `merged`, before there is one: what a sweep
-/// can set a threshold on. Names of endpoints and operations are taken as given.
-pub fn is_figure(path: &str) -> bool {
-    for parts in ["by_endpoint.", "by_operation."] {
-        if let Some(rest) = path.strip_prefix(parts) {
-            return rest.match_indices('.').any(|(dot, _)| {
-                dot > 0 && figure_in(&Figures::default(), &rest[dot + 1..]).is_some()
-            });
-        }
-    }
-    let mut merged = Merged::default();
-    for (figure, _) in MAIN_FIGURES {
-        merged.ci95.insert(figure.to_owned(), Interval::default());
-    }
-    figure(&merged, path).is_some()
-}
-
-fn figure_in<T: Serialize>(value: &T, path: &str) -> Option<Option<f64>> {
     // What is looked into has string keys only, so this cannot fail.
-    let value = serde_json::to_value(value).ok()?;
-    match walk(&value, path)? {
-        Value::Null => Some(None),
-        Value::Number(number) => Some(number.as_f64()),
-        Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+    let value = serde_json::to_value(merged).ok()?;
+    match walk(&value, path) {
+        Some(Value::Null) => Some(None),
+        Some(Value::Number(number)) => Some(number.as_f64()),
+        Some(Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) => None,
+        None => {
+            let (of, class) = path.rsplit_once('.')?;
+            let by_class = of == "failed" || of.starts_with("by_") && of.ends_with(".failed");
+            let known = by_class && !of.ends_with("latency_ms.failed") && !class.is_empty();
+            (known && walk(&value, of).is_some()).then_some(Some(0.0))
+        }
     }
 }
 

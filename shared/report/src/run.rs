@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What differs from one run of a sweep to the next: `run.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct RunInfo {
     /// Version of this form: 1.
     pub version: u32,
@@ -33,6 +34,7 @@ pub struct RunInfo {
 
 /// The machine that ran a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Host {
     /// Operating system.
     pub os: String,
@@ -44,6 +46,7 @@ pub struct Host {
 
 /// A database, as it was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct TargetFound {
     /// Its name in the sweep.
     pub name: String,
@@ -55,6 +58,7 @@ pub struct TargetFound {
 
 /// When one attempt at one rep ran.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct RepRun {
     /// The cell's id.
     pub cell: String,
@@ -71,6 +75,7 @@ pub struct RepRun {
 /// One operation: a line of `ops.jsonl`. Times are us since the start of the
 /// rep (the instant at which all of its workers began).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct OpRow {
     /// The cell's id.
     pub cell: String,

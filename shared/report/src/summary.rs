@@ -20,6 +20,7 @@ pub const VERSION: u32 = 1;
 
 /// A sweep's results: `summary.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Summary {
     /// Version of this form: 1.
     pub version: u32,
@@ -46,6 +47,7 @@ pub struct Summary {
 
 /// One database under load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct TargetSummary {
     /// Its name in the sweep.
     pub name: String,
@@ -60,6 +62,7 @@ pub struct TargetSummary {
 /// Whether the results can be trusted (`invalid`), and whether they are good
 /// (`invariants`, `thresholds`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Verdict {
     /// Nothing below is there.
     pub ok: bool,
@@ -74,6 +77,7 @@ pub struct Verdict {
 
 /// A cell, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Reasons {
     /// The cell's id.
     pub cell: String,
@@ -83,6 +87,7 @@ pub struct Reasons {
 
 /// A limit that was broken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct BrokenThreshold {
     /// The cell's id.
     pub cell: String,
@@ -98,6 +103,7 @@ pub struct BrokenThreshold {
 
 /// A rep whose verification failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct BrokenInvariant {
     /// The cell's id.
     pub cell: String,
@@ -111,6 +117,7 @@ pub struct BrokenInvariant {
 
 /// A block of the sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct BlockSummary {
     /// Its name.
     pub name: String,
@@ -125,6 +132,7 @@ pub struct BlockSummary {
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct CellSummary {
     /// Unique within the sweep: the block's name and the axes that vary in it.
     pub id: String,
@@ -150,6 +158,7 @@ pub struct CellSummary {
 
 /// One attempt at one repetition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct RepSummary {
     /// Which repetition, from 1.
     pub rep: u32,
@@ -163,6 +172,7 @@ pub struct RepSummary {
 /// All repetitions of a cell, added up: counts summed, histograms merged bucket
 /// by bucket, rates as total work over total time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Merged {
     /// Repetitions in it.
     pub reps: u32,
@@ -178,6 +188,7 @@ pub struct Merged {
 
 /// What a rep and `merged` have in common.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Measured {
     /// Which attempt at the rep, from 1; of `merged`, the highest.
     pub attempt: u32,
@@ -217,6 +228,7 @@ pub struct Measured {
 
 /// Round trips at one endpoint, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Rtt {
     /// Median before the window.
     pub before_p50: Option<f64>,
@@ -228,6 +240,7 @@ pub struct Rtt {
 
 /// Verification.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Verify {
     /// Whether everything was as it must be; null when it was not checked. Of
     /// `merged`: whether every rep was.
@@ -242,6 +255,7 @@ pub struct Verify {
 
 /// A step beside the measured window; null when it did not take place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct StepSummary {
     /// Rows written or deleted.
     pub rows: Option<u64>,
@@ -251,6 +265,7 @@ pub struct StepSummary {
 
 /// The load generator, which is judged before the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Instrument {
     /// Highest process CPU of a worker over the window, percent of its vCPUs;
     /// null in simulated time.
@@ -271,6 +286,7 @@ pub struct Instrument {
 
 /// Mean over reps with its 95% confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Interval {
     /// Mean over the reps.
     pub mean: f64,
@@ -284,6 +300,7 @@ pub struct Interval {
 
 /// Percentiles and their values, position by position.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Curve {
     /// Percentiles, ascending; only those that there are enough values for.
     pub percentile: Vec<f64>,
@@ -294,6 +311,7 @@ pub struct Curve {
 /// The course over time, a value per bucket and position by position. Buckets
 /// begin at the start of the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct SeriesSummary {
     /// Width of a bucket in seconds.
     pub bucket_s: f64,

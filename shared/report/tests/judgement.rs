@@ -5,7 +5,7 @@ mod sample;
 
 use std::time::Duration;
 
-use fabric_report::{CellReport, RepReport, Summary, exit_code, figure, is_figure};
+use fabric_report::{CellReport, RepReport, Summary, exit_code, figure};
 use plan::{Threshold, Trips};
 
 fn good() -> CellReport {
@@ -197,31 +197,59 @@ fn a_broken_invariant_outranks_everything() {
 }
 
 #[test]
-fn a_figure_is_known_before_there_is_one() {
-    for path in [
-        "throughput_per_s",
-        "latency_ms.net.below_zero",
-        "latency_ms.net.p50",
-        "by_endpoint.db.example.com:5432.latency_ms.response.p99",
-        "by_operation.append.first_try_pct",
-        "ci95.throughput_per_s.low",
-        "verify.rows",
-        "instrument.cpu_peak_pct",
+fn figures_are_found_by_their_path() {
+    let mut report = good();
+    report.reps[0].result.total.counts.fail("limit");
+    let summary = build(report);
+    let merged = &summary.cells[0].merged;
+    for (path, value) in [
+        ("failed.limit", Some(1.0)),
+        ("failed.deadlock", Some(0.0)),
+        ("by_endpoint.us-east-1.failed.deadlock", Some(0.0)),
+        ("latency_ms.net.below_zero", Some(0.0)),
+        ("instrument.cpu_peak_pct", None),
+        ("ci95.throughput_per_s.n", Some(3.0)),
+        ("verify.rows", Some(384.0)),
     ] {
-        assert!(is_figure(path), "{path}");
+        assert_eq!(figure(merged, path), Some(value), "{path}");
+    }
+    for path in [
+        "by_endpoint.us-east-2.latency_ms.first_try.p50",
+        "unknown.total",
+    ] {
+        assert!(figure(merged, path).flatten().is_some(), "{path}");
     }
     for path in [
         "",
         "latency_ms",
         "throughput",
         "by_endpoint.x",
-        "by_endpoint..planned",
         "valid",
+        "failed.",
     ] {
-        assert!(!is_figure(path), "{path}");
+        assert_eq!(figure(merged, path), None, "{path}");
     }
+    for path in [
+        "latency_ms.failed.p51",
+        "by_endpoint.us-east-1.latency_ms.failed.p51",
+    ] {
+        assert_eq!(figure(merged, path), None, "{path}");
+    }
+}
+
+#[test]
+fn every_figure_that_a_sweep_may_limit_is_there() {
     let summary = build(good());
     let merged = &summary.cells[0].merged;
-    let value = figure(merged, "by_endpoint.us-east-2.latency_ms.first_try.p50");
-    assert!(value.flatten().is_some());
+    let schema = plan::schema().to_string();
+    let mut seen = 0;
+    for word in schema.split('"') {
+        let likely =
+            word.ends_with("_per_s") || word.ends_with("_pct") || word.starts_with("failed.");
+        if likely || word.starts_with("latency_ms.") || word.starts_with("unknown.") {
+            assert!(figure(merged, word).is_some(), "{word}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "{seen} figures in the schema");
 }
