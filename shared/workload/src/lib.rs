@@ -1,6 +1,8 @@
 //! What is done to the database: schema, generate, execute, verify, clean.
 //! (Chapter to be completed by the crate's author.)
 
+pub mod append;
+
 use std::future::Future;
 use std::time::Duration;
 

@@ -1,0 +1,226 @@
+//! The databases that the tests run on, and clients of them with a man in the
+//! middle.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use clock::Clock;
+use plan::{AppendParams, Isolation, Placement, Retry, SplitTag, Trips};
+use target::{Conn, Target};
+use tokio::net::{TcpListener, TcpStream};
+use workload::append::{Append, Operation, Session, Writer};
+use workload::{Attempt, AttemptEnd, Claim, Said, Verified, Workload};
+
+use crate::wire::Wire;
+
+/// A database.
+pub struct Backend {
+    pub clock: Clock,
+    pub target: Target,
+    /// Isolation levels that it has.
+    pub levels: Vec<Isolation>,
+    /// Statements can wait for each other's locks.
+    pub locks: bool,
+    /// The men of connections that nobody has asked for yet.
+    wires: Arc<Mutex<VecDeque<Wire>>>,
+}
+
+/// Runs a test on every database there is.
+pub fn on_every_backend(test: impl AsyncFn(&Backend)) {
+    on_postgres(&test);
+}
+
+/// Runs a test on PostgreSQL.
+pub fn on_postgres(test: impl AsyncFn(&Backend)) {
+    let Ok(url) = std::env::var("FABRIC_TEST_POSTGRES") else {
+        println!("skipped: no PostgreSQL (set FABRIC_TEST_POSTGRES)");
+        return;
+    };
+    clock::real_runtime().unwrap().block_on(async {
+        test(&Backend::postgres(&url).await).await;
+    });
+}
+
+impl Backend {
+    async fn postgres(url: &str) -> Backend {
+        let clock = Clock::real();
+        let wires = Arc::new(Mutex::new(VecDeque::new()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let here = listener.local_addr().unwrap();
+        let (login, rest) = url.split_once('@').expect("postgres://USER@HOST:PORT/…");
+        let (there, rest) = rest.split_once('/').unwrap_or((rest, "postgres"));
+        let (database, _) = rest.split_once('?').unwrap_or((rest, ""));
+        let through = format!("{login}@{here}/{database}?sslmode=disable");
+        let (there, queue) = (there.to_owned(), Arc::clone(&wires));
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(&there).await.unwrap();
+                client.set_nodelay(true).unwrap();
+                server.set_nodelay(true).unwrap();
+                queue.lock().unwrap().push_back(Wire::between(client, server));
+            }
+        });
+        Backend {
+            clock,
+            target: Target::from_url(&through, clock).unwrap(),
+            levels: vec![
+                Isolation::ReadCommitted,
+                Isolation::RepeatableRead,
+                Isolation::Serializable,
+            ],
+            locks: true,
+            wires,
+        }
+    }
+
+    /// A connection and the man in its middle.
+    pub async fn connect(&self) -> (Conn, Wire) {
+        let deadline = self.clock.now() + Duration::from_secs(10);
+        let conn = self.target.connect(0, deadline).await.unwrap();
+        let wire = self.wires.lock().unwrap().pop_front().unwrap();
+        (conn, wire)
+    }
+
+    /// Ids that no other test has.
+    pub fn id_base(&self) -> i64 {
+        static NEXT: AtomicI64 = AtomicI64::new(0);
+        let next = NEXT.fetch_add(1, Ordering::SeqCst);
+        let since = Clock::real()
+            .wall()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap();
+        // Microseconds take 51 bits until 2041.
+        since.as_micros() as i64 * 4096 + next % 16 * 256
+    }
+
+    /// An append workload with its tables and heads.
+    pub async fn append(&self, params: AppendParams) -> Append {
+        let append = Append::new(&params, self.id_base(), 7, self.clock);
+        let (conn, _wire) = self.connect().await;
+        append.prepare(&conn).await.unwrap();
+        append
+    }
+
+    /// Whether a client's statement waits for somebody else's lock.
+    pub async fn is_blocked(&self, monitor: &Conn, client: &Wire) -> bool {
+        let row = monitor
+            .client
+            .query_one(
+                "SELECT cardinality(pg_blocking_pids($1)) > 0",
+                &[&client.backend()],
+            )
+            .await
+            .unwrap();
+        row.get(0)
+    }
+
+    /// Verifies through a fresh connection.
+    pub async fn verify(&self, append: &Append, claims: &[Claim]) -> Verified {
+        let (conn, _wire) = self.connect().await;
+        append.verify(&conn, claims).await.unwrap()
+    }
+
+    /// Runs statements as they are.
+    pub async fn sql(&self, sql: &str) {
+        let (conn, _wire) = self.connect().await;
+        conn.client.batch_execute(sql).await.unwrap();
+    }
+}
+
+/// Parameters of a small wave; tests change what they are about.
+pub fn params(trips: Trips, isolation: Isolation) -> AppendParams {
+    AppendParams {
+        writers: 2,
+        streams: 1,
+        batch: 1,
+        records: None,
+        payload_bytes: 40,
+        placement: Placement::Split(SplitTag::Split),
+        trips,
+        retry: Retry {
+            max_attempts: 25,
+            base_ms: 1.0,
+            cap_ms: 10.0,
+            deadline_ms: None,
+            on: Vec::new(),
+        },
+        isolation,
+        warmup_s: 0.0,
+        measure_s: Some(1.0),
+        abort_after_starved: 3,
+    }
+}
+
+/// One writer with its connection.
+pub struct Client {
+    pub append: Append,
+    pub writer: Writer,
+    pub conn: Conn,
+    pub session: Session,
+    pub wire: Wire,
+}
+
+impl Client {
+    pub async fn open(backend: &Backend, append: &Append, index: u32) -> Client {
+        let (conn, wire) = backend.connect().await;
+        if backend.locks {
+            // Only a superuser may; others wait a second for each deadlock.
+            let _ = conn
+                .client
+                .batch_execute("SET deadlock_timeout = '10ms'")
+                .await;
+        }
+        let session = append.session(&conn).await.unwrap();
+        Client {
+            append: append.clone(),
+            writer: append.writer(index),
+            conn,
+            session,
+            wire,
+        }
+    }
+
+    /// Replaces the connection; the writer keeps what it knows.
+    pub async fn reopen(&mut self, backend: &Backend) {
+        let fresh = Client::open(backend, &self.append, 0).await;
+        self.conn = fresh.conn;
+        self.session = fresh.session;
+        self.wire = fresh.wire;
+    }
+
+    pub fn operation(&mut self, n: u64) -> Operation {
+        self.append.operation(&mut self.writer, n).unwrap()
+    }
+
+    pub async fn attempt(&mut self, operation: &mut Operation) -> Attempt {
+        self.append
+            .attempt(&self.conn, &self.session, &mut self.writer, operation)
+            .await
+    }
+
+    pub async fn look_up(&mut self, operation: &mut Operation) -> workload::Found {
+        self.append
+            .look_up(&self.conn, &self.session, &mut self.writer, operation)
+            .await
+            .unwrap()
+    }
+
+    /// Tries until it has committed, as a driver would.
+    pub async fn commit(&mut self, operation: &mut Operation) -> Claim {
+        for _ in 0..25 {
+            match self.attempt(operation).await.end {
+                AttemptEnd::Committed => return self.append.claim(operation, Said::Committed),
+                AttemptEnd::Failed(failure) if failure.is_conflict() => {}
+                end => panic!("{end:?}"),
+            }
+        }
+        panic!("starved");
+    }
+}
+
+/// Panics with the problems when there are any.
+pub fn assert_ok(verified: &Verified, what: &str) {
+    assert!(verified.ok, "{what}: {:#?}", verified.problems);
+}

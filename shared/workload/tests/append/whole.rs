@@ -1,0 +1,69 @@
+//! A whole rep: prepare, append from several connections, verify, clean.
+
+use plan::Trips;
+use workload::append::{Append, stream_ids, verify_streams};
+use workload::{Claim, Said, Workload};
+
+use crate::backend::{Backend, Client, assert_ok, on_every_backend, params};
+
+pub const ALL_TRIPS: [Trips; 3] = [Trips::Stepwise, Trips::Pipelined, Trips::Sticky];
+
+/// Runs every writer to the end of its share, all at once.
+async fn run_all(backend: &Backend, append: &Append) -> Vec<Claim> {
+    let mut tasks = tokio::task::JoinSet::new();
+    for index in 0..append.writers() {
+        let mut client = Client::open(backend, append, index).await;
+        tasks.spawn_local(async move {
+            let mut claims = Vec::new();
+            for n in 0.. {
+                let Some(mut operation) = client.append.operation(&mut client.writer, n) else {
+                    return claims;
+                };
+                claims.push(client.commit(&mut operation).await);
+            }
+            claims
+        });
+    }
+    tasks.join_all().await.concat()
+}
+
+#[test]
+fn a_rep_from_prepare_to_clean() {
+    on_every_backend(async |backend| {
+        for &isolation in &backend.levels {
+            for trips in ALL_TRIPS {
+                let append = backend
+                    .append(plan::AppendParams {
+                        writers: 3,
+                        streams: 2,
+                        batch: 4,
+                        records: Some(31),
+                        measure_s: None,
+                        ..params(trips, isolation)
+                    })
+                    .await;
+                let local = tokio::task::LocalSet::new();
+                let claims = local.run_until(run_all(backend, &append)).await;
+                // 31 records over 3 writers: 11, 10 and 10, so 3 batches each.
+                assert_eq!(claims.len(), 2 * 3 * 3);
+                let verified = backend.verify(&append, &claims).await;
+                assert_ok(&verified, &format!("{trips:?} at {isolation:?}"));
+                assert_eq!(verified.step.rows, 62);
+
+                let (conn, _wire) = backend.connect().await;
+                let ids = append.stream_ids();
+                let all = stream_ids(&conn).await.unwrap();
+                assert!(ids.iter().all(|id| all.contains(id)));
+                let alone = verify_streams(&conn, &ids, backend.clock).await.unwrap();
+                assert_ok(&alone, "without claims");
+                assert_eq!(alone.step.rows, 62);
+
+                assert_eq!(append.clean(&conn).await.unwrap().rows, 64);
+                assert_eq!(append.clean(&conn).await.unwrap().rows, 0);
+                let gone = backend.verify(&append, &claims).await;
+                assert!(!gone.ok);
+                assert_eq!(gone.problems.len(), 20);
+            }
+        }
+    });
+}
