@@ -1,0 +1,367 @@
+//! Authentication tokens: what DSQL takes for a password.
+//!
+//! A token is the presigned form of a request that nobody sends (AWS Signature
+//! Version 4): host, action, and who signed it when, for how long.
+//!
+//! ```text
+//! HOST/?Action=DbConnectAdmin&X-Amz-Algorithm=AWS4-HMAC-SHA256
+//!   &X-Amz-Credential=KEY/DATE/REGION/dsql/aws4_request&X-Amz-Date=…
+//!   &X-Amz-Expires=900&X-Amz-SignedHeaders=host&X-Amz-Signature=…
+//! ```
+//!
+//! <https://docs.aws.amazon.com/aurora-dsql/latest/userguide/SECTION_authentication-token.html>
+
+use std::time::{Duration, SystemTime};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+/// How long a token may be valid at most: a week.
+const LONGEST_S: u64 = 604_800;
+
+/// How far the signer's clock may be ahead, as in all of Signature Version 4.
+const SKEW_S: u64 = 300;
+
+/// An access key whose tokens a served simulator accepts. Made up: it opens
+/// nothing else.
+#[derive(Clone)]
+pub struct Credentials {
+    /// The key's public part.
+    pub access_key: String,
+    secret: String,
+}
+
+impl Credentials {
+    /// Credentials of these two parts.
+    pub fn new(access_key: impl Into<String>, secret: impl Into<String>) -> Credentials {
+        Credentials {
+            access_key: access_key.into(),
+            secret: secret.into(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials")
+            .field("access_key", &self.access_key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a token must be signed for.
+pub(crate) struct Expected<'a> {
+    pub(crate) credentials: &'a Credentials,
+    /// The host that the client connected to, from its TLS greeting.
+    pub(crate) host: &'a str,
+    pub(crate) region: &'a str,
+    pub(crate) user: &'a str,
+    pub(crate) now: SystemTime,
+}
+
+/// Why a token is not accepted. DSQL says little, so that it tells an intruder
+/// little: all but the last are `access denied`, with a hint at most.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("unable to accept connection, access denied")]
+    Denied,
+    #[error("unable to accept connection, access denied")]
+    Expired { hint: String },
+    #[error("Wrong user to action mapping. user: {user}, action: {action}")]
+    WrongAction { user: String, action: String },
+}
+
+impl Refusal {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Refusal::Expired { hint } => Some(hint.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// Checks a token.
+pub(crate) fn check(token: &str, expected: &Expected<'_>) -> Result<(), Refusal> {
+    let token = Token::read(token).ok_or(Refusal::Denied)?;
+    let wanted = if expected.user == "admin" {
+        "DbConnectAdmin"
+    } else {
+        "DbConnect"
+    };
+    if token.value("Action") != Some(wanted) {
+        return Err(Refusal::WrongAction {
+            user: expected.user.to_owned(),
+            action: token.value("Action").unwrap_or_default().to_owned(),
+        });
+    }
+    // A client may name the port, and need not name the root's dot.
+    let host = token.host.split(':').next().unwrap_or_default();
+    if !host.eq_ignore_ascii_case(expected.host) {
+        return Err(Refusal::Denied);
+    }
+    let signed = token.signed().ok_or(Refusal::Denied)?;
+    if signed.region != expected.region
+        || signed.access_key != expected.credentials.access_key
+        || !token.signature_fits(&signed, &expected.credentials.secret)
+    {
+        return Err(Refusal::Denied);
+    }
+    let now = expected
+        .now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO)
+        .as_secs();
+    if signed.at_s > now + SKEW_S {
+        return Err(Refusal::Denied);
+    }
+    if now > signed.at_s + signed.lives_s {
+        return Err(Refusal::Expired {
+            hint: format!(
+                "Signature expired: {} is now earlier than {} ({} - {} sec.)",
+                signed.date,
+                basic_format(now.saturating_sub(signed.lives_s)),
+                basic_format(now),
+                signed.lives_s
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// A token in its parts. Values are decoded for reading; the signature is over
+/// the pairs as they were sent.
+struct Token<'a> {
+    host: &'a str,
+    /// Name, value as sent, value decoded.
+    pairs: Vec<(&'a str, &'a str, String)>,
+}
+
+/// What the signature is about.
+struct Signed<'a> {
+    access_key: &'a str,
+    /// Without the access key: `20260101/us-east-1/dsql/aws4_request`.
+    scope: &'a str,
+    day: &'a str,
+    region: &'a str,
+    date: &'a str,
+    at_s: u64,
+    lives_s: u64,
+}
+
+impl<'a> Token<'a> {
+    fn read(token: &'a str) -> Option<Token<'a>> {
+        let token = token.strip_prefix("https://").unwrap_or(token);
+        let (host, query) = token.split_once("/?")?;
+        let pairs = query
+            .split('&')
+            .map(|pair| {
+                let (name, value) = pair.split_once('=')?;
+                Some((name, value, decoded(value)?))
+            })
+            .collect::<Option<Vec<_>>>()?;
+        let mut names: Vec<_> = pairs.iter().map(|(name, ..)| *name).collect();
+        names.sort_unstable();
+        names.dedup();
+        // A name that comes twice could be read one way and signed another.
+        (names.len() == pairs.len()).then_some(Token { host, pairs })
+    }
+
+    fn value(&self, wanted: &str) -> Option<&str> {
+        let pair = self.pairs.iter().find(|(name, ..)| *name == wanted);
+        pair.map(|(.., value)| value.as_str())
+    }
+
+    fn signed(&self) -> Option<Signed<'_>> {
+        if self.value("X-Amz-Algorithm")? != "AWS4-HMAC-SHA256"
+            || self.value("X-Amz-SignedHeaders")? != "host"
+        {
+            return None;
+        }
+        let (access_key, scope) = self.value("X-Amz-Credential")?.split_once('/')?;
+        let mut parts = scope.split('/');
+        let (day, region) = (parts.next()?, parts.next()?);
+        if parts.collect::<Vec<_>>() != ["dsql", "aws4_request"] {
+            return None;
+        }
+        let date = self.value("X-Amz-Date")?;
+        let at_s = seconds(date)?;
+        let lives_s: u64 = self.value("X-Amz-Expires")?.parse().ok()?;
+        (date.starts_with(day) && (1..=LONGEST_S).contains(&lives_s)).then_some(Signed {
+            access_key,
+            scope,
+            day,
+            region,
+            date,
+            at_s,
+            lives_s,
+        })
+    }
+
+    fn signature_fits(&self, signed: &Signed<'_>, secret: &str) -> bool {
+        let Some(signature) = self.value("X-Amz-Signature").and_then(unhex) else {
+            return false;
+        };
+        let mut pairs: Vec<_> = self
+            .pairs
+            .iter()
+            .filter(|(name, ..)| *name != "X-Amz-Signature")
+            .map(|(name, sent, _)| (*name, *sent))
+            .collect();
+        pairs.sort_unstable();
+        let query: Vec<_> = pairs
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let request = format!(
+            "GET\n/\n{}\nhost:{}\n\nhost\n{}",
+            query.join("&"),
+            self.host,
+            hex(&Sha256::digest(b""))
+        );
+        let to_sign = format!(
+            "AWS4-HMAC-SHA256\n{}\n{}\n{}",
+            signed.date,
+            signed.scope,
+            hex(&Sha256::digest(request.as_bytes()))
+        );
+        let mut key = hmac(format!("AWS4{secret}").as_bytes(), signed.day.as_bytes());
+        for part in [signed.region, "dsql", "aws4_request"] {
+            key = hmac(&key.finalize().into_bytes(), part.as_bytes());
+        }
+        let mac = hmac(&key.finalize().into_bytes(), to_sign.as_bytes());
+        // In constant time.
+        mac.verify_slice(&signature).is_ok()
+    }
+}
+
+fn hmac(key: &[u8], message: &[u8]) -> Hmac<Sha256> {
+    let mut mac = match Hmac::<Sha256>::new_from_slice(key) {
+        Ok(mac) => mac,
+        // HMAC takes keys of every length.
+        Err(_) => unreachable!(),
+    };
+    mac.update(message);
+    mac
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    digits
+        .chunks_exact(2)
+        .map(|pair| {
+            let pair = std::str::from_utf8(pair).ok()?;
+            u8::from_str_radix(pair, 16).ok()
+        })
+        .collect()
+}
+
+/// Percent-decoding.
+fn decoded(value: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.as_bytes();
+    while let [first, behind @ ..] = rest {
+        if *first == b'%' {
+            let (pair, behind) = behind.split_at_checked(2)?;
+            bytes.extend(unhex(std::str::from_utf8(pair).ok()?)?);
+            rest = behind;
+        } else {
+            bytes.push(*first);
+            rest = behind;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Seconds since 1970 of a date such as `20260101T000000Z`.
+fn seconds(date: &str) -> Option<u64> {
+    let digits = date.as_bytes();
+    if digits.len() != 16 || digits[8] != b'T' || digits[15] != b'Z' {
+        return None;
+    }
+    let number = |from: usize, to: usize| -> Option<u64> {
+        let part = date.get(from..to)?;
+        part.bytes()
+            .all(|digit| digit.is_ascii_digit())
+            .then(|| part.parse().ok())?
+    };
+    let (year, month, day) = (number(0, 4)?, number(4, 6)?, number(6, 8)?);
+    let (hour, minute, second) = (number(9, 11)?, number(11, 13)?, number(13, 15)?);
+    if year < 1970
+        || !(1..=12).contains(&month)
+        || !(1..=31).contains(&day)
+        || hour > 23
+        || minute > 59
+        || second > 60
+    {
+        return None;
+    }
+    // Days of a calendar whose year begins in March, so that a leap day is
+    // the last of its year.
+    let (year, month) = if month <= 2 {
+        (year - 1, month + 9)
+    } else {
+        (year, month - 3)
+    };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
+    let since_1970 = days.checked_sub(719_468)?;
+    Some(((since_1970 * 24 + hour) * 60 + minute) * 60 + second)
+}
+
+/// The date of these seconds since 1970, such as `20260101T000000Z`.
+fn basic_format(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    // 400 years have always 146,097 days.
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = if month < 10 {
+        (era * 400 + year, month + 3)
+    } else {
+        (era * 400 + year + 1, month - 9)
+    };
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_go_back_and_forth() {
+        for (date, s) in [
+            ("19700101T000000Z", 0),
+            ("20000229T120000Z", 951_825_600),
+            ("20260101T000000Z", 1_767_225_600),
+            ("20281231T235959Z", 1_861_919_999),
+        ] {
+            assert_eq!(seconds(date), Some(s));
+            assert_eq!(basic_format(s), date);
+        }
+        for date in [
+            "",
+            "20261301T000000Z",
+            "2026010xT000000Z",
+            "+0260101T000000Z",
+        ] {
+            assert_eq!(seconds(date), None, "{date}");
+        }
+    }
+
+    #[test]
+    fn percent_decoding_refuses_what_is_cut_off() {
+        assert_eq!(decoded("a%2Fb%3d").as_deref(), Some("a/b="));
+        assert_eq!(decoded("a%2"), None);
+        assert_eq!(decoded("a%zz"), None);
+        assert_eq!(decoded("%ff"), None);
+    }
+}
