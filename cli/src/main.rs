@@ -1,1 +1,47 @@
-fn main() {}
+//! The `fabric` command: plans and runs load sweeps against Aurora DSQL,
+//! PostgreSQL or the embedded simulator, and shows their results.
+//!
+//! The main path, for `fabric run SWEEP`: [`commands::run`] reads the sweep and
+//! asks `plan` for cells; [`targets`] turns target URLs into databases;
+//! [`runner`] runs every rep of every cell with `drive` (in parallel on
+//! simulated clusters, one after the other on real ones); [`results`] has
+//! `report` make tables and files of what came back. Results go to stdout,
+//! progress and errors to stderr. Exit codes: 0 pass, 1 bad usage, 2 incomplete
+//! or invalid, 3 a threshold or an invariant broken.
+
+mod args;
+mod commands;
+mod failure;
+mod progress;
+mod results;
+mod runner;
+mod targets;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are answers, anything else is bad usage.
+            let code = u8::from(error.use_stderr());
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()))
+        .with_writer(std::io::stderr)
+        .without_time()
+        .init();
+    match commands::dispatch(cli.command) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(1)
+        }
+    }
+}

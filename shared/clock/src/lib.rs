@@ -139,22 +139,22 @@ impl Clock {
     }
 
     /// Waits for `span`.
-    pub async fn sleep(&self, span: Duration) {
+    pub async fn sleep(self, span: Duration) {
         if !span.is_zero() {
             self.sleep_until(self.now() + span).await;
         }
     }
 
     /// Waits until `at`; returns at once when that has passed.
-    pub async fn sleep_until(&self, at: Time) {
-        let mut timer = Timer::new(*self);
+    pub async fn sleep_until(self, at: Time) {
+        let mut timer = Timer::new(self);
         timer.set(at);
         timer.wait().await;
     }
 
     /// Runs `work` for at most `limit`; `None` when the limit struck first.
-    pub async fn timeout<F: Future>(&self, limit: Duration, work: F) -> Option<F::Output> {
-        let mut timer = Timer::new(*self);
+    pub async fn timeout<F: Future>(self, limit: Duration, work: F) -> Option<F::Output> {
+        let mut timer = Timer::new(self);
         timer.set(self.now() + limit);
         tokio::select! {
             biased;

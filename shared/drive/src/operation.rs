@@ -68,7 +68,7 @@ enum Raced<T> {
 
 /// Runs one operation over a writer's slot.
 pub(crate) struct Run<'a, W: Workload> {
-    pub(crate) context: &'a Context<W>,
+    pub(crate) context: &'a Context<'a, W>,
     pub(crate) slot: &'a mut Slot<W>,
     pub(crate) writer: &'a mut W::Writer,
     pub(crate) operation: &'a mut W::Operation,
@@ -179,20 +179,7 @@ impl<W: Workload> Run<'_, W> {
                 self.slot.abandon().await;
                 return Next::End(Outcome::Unfinished, Said::Unknown);
             }
-            Raced::Deadline => {
-                // Its COMMIT may be under way: drop the connection and look.
-                self.slot.abandon().await;
-                *in_doubt += 1;
-                ended.unknown.total += 1;
-                ended.failure = None;
-                return match self.look_up(ended, in_doubt).await {
-                    Next::Retry => {
-                        let (outcome, said) = give_up(ended, *in_doubt, "deadline");
-                        Next::End(outcome, said)
-                    }
-                    end => end,
-                };
-            }
+            Raced::Deadline => return self.past_deadline(ended, in_doubt).await,
         };
         ended.round_trips += attempt.round_trips;
         ended.commit = attempt.commit;
@@ -229,6 +216,23 @@ impl<W: Workload> Run<'_, W> {
         } else {
             Next::End(Outcome::Failed(class), Said::Failed)
         }
+    }
+
+    /// An attempt was cut off by the deadline: the connection is dropped, and
+    /// if its COMMIT may be under way, its outcome is looked up.
+    async fn past_deadline(&mut self, ended: &mut Ended, in_doubt: &mut u64) -> Next {
+        self.slot.abandon().await;
+        ended.failure = None;
+        let workload = self.context.workload;
+        if workload.claim(self.operation, Said::Failed).said == Said::Unknown {
+            *in_doubt += 1;
+            ended.unknown.total += 1;
+            if let Next::End(outcome, said) = self.look_up(ended, in_doubt).await {
+                return Next::End(outcome, said);
+            }
+        }
+        let (outcome, said) = give_up(ended, *in_doubt, "deadline");
+        Next::End(outcome, said)
     }
 
     /// Settles the attempts in doubt, as far as the database can say now.
@@ -293,7 +297,7 @@ impl<W: Workload> Run<'_, W> {
         let asked = clock.now();
         let opening = self
             .slot
-            .ensure(&context.target, &context.workload, asked + REOPEN_LIMIT);
+            .ensure(context.target, context.workload, asked + REOPEN_LIMIT);
         let raced = race(context, deadline, opening).await;
         match raced {
             Raced::Done(Ok(opened)) => {
@@ -333,7 +337,7 @@ fn give_up(ended: &mut Ended, in_doubt: u64, class: &'static str) -> (Outcome, S
 
 /// Runs `work` until it is done, the shard is stopped or the deadline strikes.
 async fn race<W: Workload, T>(
-    context: &Context<W>,
+    context: &Context<'_, W>,
     deadline: Option<Time>,
     work: impl Future<Output = T>,
 ) -> Raced<T> {
@@ -352,7 +356,7 @@ async fn race<W: Workload, T>(
     }
 }
 
-async fn until<W: Workload>(context: &Context<W>, deadline: Option<Time>) {
+async fn until<W: Workload>(context: &Context<'_, W>, deadline: Option<Time>) {
     match deadline {
         Some(at) => context.clock.sleep_until(at).await,
         None => std::future::pending().await,

@@ -96,10 +96,8 @@ impl Recorder {
         let name = self.endpoints[endpoint].clone();
         let committed = ended.outcome == Outcome::Committed;
         let result = &mut self.report.result;
-        if window.holds(ended.ended) {
-            result.attempts_in_window += u64::from(ended.attempts);
-            result.committed_in_window += u64::from(committed);
-            result.records_in_window += if committed { records } else { 0 };
+        let inside = window.holds(ended.ended);
+        if inside {
             result.series.record(
                 us(ended.ended.since(window.start)),
                 Event {
@@ -112,19 +110,26 @@ impl Recorder {
             );
         }
         let measured = window.holds(ended.planned);
+        let wire = self.wires[endpoint];
+        for part in [
+            &mut result.total,
+            result.by_endpoint.entry(name.clone()).or_default(),
+            result.by_operation.entry(kind.to_owned()).or_default(),
+        ] {
+            if measured {
+                add(part, &ended, records, wire);
+            }
+            if inside && window.end.is_some() {
+                part.in_window.attempts += u64::from(ended.attempts);
+                part.in_window.committed += u64::from(committed);
+                part.in_window.records += if committed { records } else { 0 };
+            }
+        }
         if measured {
             let start = us(ended.started.since(window.barrier));
             let end = us(ended.ended.since(window.barrier));
             result.first_start_us = Some(result.first_start_us.map_or(start, |at| at.min(start)));
             result.last_end_us = Some(result.last_end_us.map_or(end, |at| at.max(end)));
-            let wire = self.wires[endpoint];
-            for part in [
-                &mut result.total,
-                result.by_endpoint.entry(name.clone()).or_default(),
-                result.by_operation.entry(kind.to_owned()).or_default(),
-            ] {
-                add(part, &ended, records, wire);
-            }
         }
         if claim.said == Said::Unknown {
             self.report.unsettled.push(Unsettled {

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::{Clock, Time};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use stats::RoundTrips;
 use target::{Conn, SqlFailure, Target};
-use tokio::task::JoinSet;
 use workload::Workload;
 
 use crate::connection::Slot;
@@ -82,10 +83,10 @@ impl Window {
 }
 
 /// What the writers of a shard share.
-pub(crate) struct Context<W: Workload> {
+pub(crate) struct Context<'a, W> {
     pub(crate) load: Load,
-    pub(crate) workload: Arc<W>,
-    pub(crate) target: Target,
+    pub(crate) workload: &'a W,
+    pub(crate) target: &'a Target,
     pub(crate) clock: Clock,
     pub(crate) window: Window,
     pub(crate) stop: Stop,
@@ -93,7 +94,7 @@ pub(crate) struct Context<W: Workload> {
     recorder: Mutex<Recorder>,
 }
 
-impl<W: Workload> Context<W> {
+impl<W> Context<'_, W> {
     pub(crate) fn record(&self, with: impl FnOnce(&mut Recorder)) {
         with(&mut self.recorder.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -114,19 +115,19 @@ impl<W: Workload> Context<W> {
 /// # Errors
 /// When its pool cannot fill: not one operation ran then, and the reason is the
 /// rep's result.
-pub async fn run_shard<W: Workload + 'static>(
+pub async fn run_shard<W: Workload>(
     load: Load,
-    workload: Arc<W>,
-    target: Target,
+    workload: &W,
+    target: &Target,
     stop: Stop,
     progress: Arc<Progress>,
 ) -> Result<ShardReport, SqlFailure> {
     let clock = target.clock();
     let opening = clock.now();
     let deadline = opening + load.open_limit;
-    let mut probes = open_probes(&target, deadline).await?;
-    let before = round_trips(&target, &load, &mut probes).await?;
-    let (slots, opened) = open_slots(&load, &workload, &target, deadline).await?;
+    let mut probes = open_probes(target, deadline).await?;
+    let before = round_trips(target, &load, &mut probes).await?;
+    let (slots, opened) = open_slots(&load, workload, target, deadline).await?;
 
     let barrier = clock.now();
     let start = barrier + load.warmup;
@@ -140,28 +141,24 @@ pub async fn run_shard<W: Workload + 'static>(
     for (endpoint, took) in opened {
         recorder.connected(endpoint, took);
     }
-    let context = Arc::new(Context {
+    let context = Context {
         load,
         workload,
-        target: target.clone(),
+        target,
         clock,
         window,
         stop,
         starved: AtomicU32::new(0),
         recorder: Mutex::new(recorder),
-    });
+    };
 
     let cpu_before = cpu::process_cpu();
-    let mut writers = JoinSet::new();
-    for ((index, _), slot) in context.load.writers.iter().zip(slots) {
-        writers.spawn(write(Arc::clone(&context), *index, slot));
-    }
-    while let Some(ended) = writers.join_next().await {
-        if let Err(error) = ended {
-            // A writer that panicked is a bug of ours: let it be one.
-            std::panic::resume_unwind(error.into_panic());
-        }
-    }
+    let places = context.load.writers.iter().zip(slots);
+    let mut writers: FuturesUnordered<_> = places
+        .map(|((index, _), slot)| write(&context, *index, slot))
+        .collect();
+    while writers.next().await.is_some() {}
+    drop(writers);
     let cpu_pct = match (clock.is_simulated(), cpu_before, cpu::process_cpu()) {
         (false, Some(before), Some(after)) => cpu::percent(
             after.saturating_sub(before),
@@ -171,7 +168,7 @@ pub async fn run_shard<W: Workload + 'static>(
         _ => None,
     };
 
-    let after = round_trips(&target, &context.load, &mut probes).await;
+    let after = round_trips(target, &context.load, &mut probes).await;
     let stopped = context.stop.is_set();
     let aborted = context.is_aborted();
     let mut report = None;
@@ -232,30 +229,26 @@ async fn round_trips(
 /// Opens every writer's connection, all at once; the target paces refusals.
 /// Returns the slots in the order of the writers, and how long each took.
 #[allow(clippy::type_complexity)]
-async fn open_slots<W: Workload + 'static>(
+async fn open_slots<W: Workload>(
     load: &Load,
-    workload: &Arc<W>,
+    workload: &W,
     target: &Target,
     deadline: Time,
 ) -> Result<(Vec<Slot<W>>, Vec<(usize, Duration)>), SqlFailure> {
-    let mut opening = JoinSet::new();
-    for (place, (_, endpoint)) in load.writers.iter().enumerate() {
-        let (workload, target, endpoint) = (Arc::clone(workload), target.clone(), *endpoint);
-        opening.spawn(async move {
-            let mut slot = Slot::new(endpoint);
-            let took = slot.ensure(&target, &workload, deadline).await?;
+    let mut opening: FuturesUnordered<_> = load
+        .writers
+        .iter()
+        .enumerate()
+        .map(|(place, (_, endpoint))| async move {
+            let mut slot: Slot<W> = Slot::new(*endpoint);
+            let took = slot.ensure(target, workload, deadline).await?;
             Ok::<_, SqlFailure>((place, slot, took.unwrap_or_default()))
-        });
-    }
+        })
+        .collect();
     let mut opened = BTreeMap::new();
-    while let Some(joined) = opening.join_next().await {
-        match joined {
-            Ok(Ok((place, slot, took))) => {
-                opened.insert(place, (slot, took));
-            }
-            Ok(Err(failure)) => return Err(failure),
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
+    while let Some(ended) = opening.next().await {
+        let (place, slot, took) = ended?;
+        opened.insert(place, (slot, took));
     }
     let mut slots = Vec::new();
     let mut took_each = Vec::new();

@@ -7,6 +7,8 @@ use std::time::Duration;
 use target::{Conn, SqlFailure, Target};
 use workload::{Claim, Step, Verified, Workload};
 
+use crate::connection::is_transient;
+
 /// How often a step is tried, and the pause before each further try, which
 /// grows by itself. Together about ten seconds.
 const TRIES: u32 = 10;
@@ -78,7 +80,7 @@ async fn step<T>(
         };
         match once.await {
             Ok(done) => return Ok(done),
-            Err(failure) if failure.is_transient() && tried < TRIES => {
+            Err(failure) if is_transient(&failure) && tried < TRIES => {
                 clock.sleep(PAUSE * tried).await;
             }
             Err(failure) => return Err(failure),

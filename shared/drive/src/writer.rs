@@ -1,7 +1,5 @@
 //! A writer: a closed loop over one connection.
 
-use std::sync::Arc;
-
 use workload::{Said, Workload};
 
 use crate::connection::Slot;
@@ -11,7 +9,7 @@ use crate::shard::Context;
 
 /// Runs operations until the writer's share is done, the window has ended, the
 /// rep is aborted or the shard is stopped.
-pub(crate) async fn write<W: Workload>(context: Arc<Context<W>>, index: u32, mut slot: Slot<W>) {
+pub(crate) async fn write<W: Workload>(context: &Context<'_, W>, index: u32, mut slot: Slot<W>) {
     let clock = context.clock;
     let mut writer = context.workload.writer(index);
     let mut pauses = rng(context.load.seed, Purpose::Pauses, u64::from(index));
@@ -35,7 +33,7 @@ pub(crate) async fn write<W: Workload>(context: Arc<Context<W>>, index: u32, mut
             return;
         }
         let ended = Run {
-            context: &context,
+            context,
             slot: &mut slot,
             writer: &mut writer,
             operation: &mut operation,

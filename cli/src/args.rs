@@ -1,0 +1,213 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Finds out what Aurora DSQL does under load.
+///
+/// Runs sweeps of append workloads against the embedded DSQL simulator (the
+/// default: nothing else is needed and it costs nothing), a real DSQL cluster
+/// or PostgreSQL, verifies what they left in the database, and reports.
+#[derive(Debug, Parser)]
+#[command(name = "fabric", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what a sweep would run: cells, connections, time, DPU, dollars
+    #[command(after_help = "Example:\n  fabric plan events/sweeps/hash-chain.json")]
+    Plan(PlanArgs),
+    /// Run a sweep from here and report
+    #[command(
+        after_help = "Examples:\n  fabric run events/sweeps/quickstart.json\n  fabric run events/sweeps/hash-chain.json --out results --seed 7\n  fabric run events/sweeps/quickstart.json --on postgres://user@localhost/db\n\nExit codes: 0 pass, 1 bad usage, 2 incomplete or invalid, 3 a threshold or an invariant broken."
+    )]
+    Run(RunArgs),
+    /// Run one append cell given by flags, as the seed's harness does
+    #[command(
+        after_help = "Examples:\n  fabric append --writers 8 --appends-per-writer 16 --dry-run\n  fabric append --writers 8 --appends-per-writer 50 --batch 50\n  fabric append --writers 8 --appends-per-writer 16 --streams 4"
+    )]
+    Append(AppendCommand),
+    /// Show the report of a finished run again
+    #[command(after_help = "Example:\n  fabric show out/quickstart")]
+    Show(ShowArgs),
+    /// Verify hash chains: an exported file's, or those left in a target
+    #[command(
+        after_help = "Examples:\n  fabric verify chain.jsonl\n  fabric verify --on postgres://user@localhost/db"
+    )]
+    Verify(VerifyArgs),
+    /// The DSQL simulator as a server, and its presets
+    Sim {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: SimCommand,
+    },
+}
+
+/// Where a sweep runs and with which overrides.
+#[derive(Debug, Args)]
+pub struct Overrides {
+    /// Run on this database: sim:PRESET, postgres://… or dsql://HOST[,HOST];
+    /// NAME=URL replaces one of the sweep's targets
+    #[arg(long, value_name = "TARGET")]
+    pub on: Vec<String>,
+    /// Seed of everything that is drawn; the same seed gives the same results
+    /// on the simulator
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Repetitions of every cell
+    #[arg(long, value_name = "N")]
+    pub reps: Option<u32>,
+}
+
+/// `fabric plan`
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// The sweep file
+    pub sweep: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Print the plan as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where results go and how a run behaves.
+#[derive(Debug, Args)]
+pub struct Output {
+    /// Folder for summary.json, run.json, report.html and ops.jsonl
+    /// [default: out/NAME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Faults for simulated clusters to strike with: a file with a fault plan,
+    /// or the plan itself as JSON
+    #[arg(long, value_name = "FILE|JSON")]
+    pub faults: Option<String>,
+    /// Cells that run side by side on simulated clusters; results do not
+    /// depend on it [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<usize>,
+}
+
+/// `fabric run`
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The sweep file
+    pub sweep: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `fabric append`
+#[derive(Debug, Args)]
+pub struct AppendCommand {
+    /// Writers per stream
+    #[arg(long, default_value_t = 1)]
+    pub writers: u32,
+    /// Records that each writer appends
+    #[arg(long, default_value_t = 16, value_name = "N")]
+    pub appends_per_writer: u64,
+    /// Independent chains
+    #[arg(long, default_value_t = 1)]
+    pub streams: u32,
+    /// Records in one transaction, 1 to 100
+    #[arg(long, default_value_t = 1)]
+    pub batch: u32,
+    /// Bytes of one record's payload
+    #[arg(long, default_value_t = 100, value_name = "BYTES")]
+    pub payload_bytes: u32,
+    /// How the statements travel: stepwise, pipelined or sticky
+    #[arg(long, default_value = "stepwise")]
+    pub trips: String,
+    /// `split` over the endpoints, or one region's name
+    #[arg(long, default_value = "split")]
+    pub placement: String,
+    /// Print the plan and run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Keep one row per operation in ops.jsonl
+    #[arg(long)]
+    pub raw: bool,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `fabric show`
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// Folder of a run
+    pub dir: PathBuf,
+    /// Print its summary.json instead of tables
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `fabric verify`
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// An exported chain: JSON lines of records and heads
+    #[arg(required_unless_present = "on", conflicts_with = "on")]
+    pub file: Option<PathBuf>,
+    /// Verify the chains in this database instead
+    #[arg(long, value_name = "TARGET")]
+    pub on: Option<String>,
+    /// Only these streams [default: all]
+    #[arg(long, value_name = "ID", requires = "on")]
+    pub stream: Vec<i64>,
+}
+
+/// `fabric sim …`
+#[derive(Debug, Subcommand)]
+pub enum SimCommand {
+    /// Serve a simulated cluster over TCP, one port per region
+    #[command(
+        after_help = "Example:\n  fabric sim serve --preset us-pair-in-region --port 5433\n  psql -h localhost -p 5433 -U admin postgres"
+    )]
+    Serve(ServeArgs),
+    /// List the presets, with every figure and its source
+    Presets {
+        /// Print them as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// `fabric sim serve`
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Which cluster, seen from where
+    #[arg(long, default_value = "us-pair-in-region")]
+    pub preset: String,
+    /// First port; the regions take this one and those after it, 0 any free one
+    #[arg(long, default_value_t = 5433)]
+    pub port: u16,
+    /// Address to listen on
+    #[arg(long, default_value = "127.0.0.1")]
+    pub host: String,
+    /// Require DSQL's way in: TLS, SNI and a signed token. The access key and
+    /// secret that tokens are checked against are read from AWS_ACCESS_KEY_ID
+    /// and AWS_SECRET_ACCESS_KEY
+    #[arg(long)]
+    pub auth: bool,
+    /// Write the certificate of the authority that signed the server's here
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Answer without the preset's round trip (the loopback's own stays)
+    #[arg(long)]
+    pub no_wire_delay: bool,
+    /// Seed of service times and faults
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Faults to strike with: a file with a fault plan, or the plan as JSON
+    #[arg(long, value_name = "FILE|JSON")]
+    pub faults: Option<String>,
+}

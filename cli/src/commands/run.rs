@@ -1,0 +1,112 @@
+//! `fabric run`: a whole sweep, from here.
+
+use std::path::{Path, PathBuf};
+
+use drive::StopHandle;
+use plan::{Overrides, Plan};
+use sim::FaultPlan;
+
+use crate::args::{Output, RunArgs};
+use crate::failure::Failure;
+use crate::progress::Screen;
+use crate::results;
+use crate::runner::{self, Settings};
+use crate::targets;
+
+/// Runs a sweep file.
+///
+/// # Errors
+/// When nothing could be run.
+pub fn run(args: &RunArgs) -> Result<u8, Failure> {
+    let plan = read(&args.sweep, &args.overrides)?;
+    execute(&plan, &args.output)
+}
+
+/// Reads a sweep file and plans it.
+///
+/// # Errors
+/// When it cannot be read or is refused; the line begins with the file's name.
+pub fn read(sweep: &Path, overrides: &crate::args::Overrides) -> Result<Plan, Failure> {
+    let text = std::fs::read_to_string(sweep)
+        .map_err(|source| Failure::read("cannot read the sweep file", sweep, source))?;
+    let refused = |source| Failure::Sweep {
+        place: format!("{}: ", sweep.display()),
+        source,
+    };
+    plan::parse(&text)
+        .and_then(|sweep| sweep.plan(&overrides_of(overrides)))
+        .map_err(refused)
+}
+
+/// The overrides as the plan takes them.
+pub fn overrides_of(overrides: &crate::args::Overrides) -> Overrides {
+    Overrides {
+        seed: overrides.seed,
+        reps: overrides.reps,
+        on: overrides.on.clone(),
+        ..Overrides::default()
+    }
+}
+
+/// Runs a plan and reports.
+///
+/// # Errors
+/// When a target or the output folder cannot be had; nothing was run then.
+pub fn execute(plan: &Plan, output: &Output) -> Result<u8, Failure> {
+    let faults = faults(output.faults.as_deref())?;
+    let sites = targets::resolve(plan, &faults)?;
+    let out = output
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("out").join(&plan.name));
+    let started = results::claim(&out)?;
+
+    let (handle, stop) = drive::stop();
+    stop_on_interrupt(handle);
+    let settings = Settings {
+        jobs: output.jobs.unwrap_or_else(cores).max(1),
+        stop,
+    };
+    let screen = Screen::new(plan);
+    let ran = runner::run(plan, &sites, &settings, &screen);
+    screen.finish();
+    results::publish(plan, &sites, ran?, &out, started)
+}
+
+/// Ctrl-C asks the run to end; a second one ends the process at once.
+fn stop_on_interrupt(handle: StopHandle) {
+    let asked = std::sync::atomic::AtomicBool::new(false);
+    let installed = ctrlc::set_handler(move || {
+        if asked.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            std::process::exit(2);
+        }
+        eprintln!("stopping: keeping what was measured; once more to quit at once");
+        handle.stop();
+    });
+    if let Err(error) = installed {
+        tracing::warn!(%error, "Ctrl-C will end the run without a report");
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// A fault plan from the flag: the name of a file, or JSON itself.
+///
+/// # Errors
+/// When the file cannot be read or the plan is refused.
+pub fn faults(given: Option<&str>) -> Result<FaultPlan, Failure> {
+    let Some(given) = given else {
+        return Ok(FaultPlan::default());
+    };
+    let text = if given.trim_start().starts_with('{') {
+        given.to_owned()
+    } else {
+        let path = Path::new(given);
+        std::fs::read_to_string(path)
+            .map_err(|source| Failure::read("cannot read the fault plan", path, source))?
+    };
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::Other(format!("the fault plan is refused: {error}")))
+}

@@ -1,0 +1,183 @@
+//! From the targets of a plan to databases that can be run against.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use clock::Clock;
+use plan::{Plan, TargetSpec};
+use sim::{Cluster, FaultPlan, Preset};
+use target::{BoxFuture, Dial, Stream, Target};
+use tokio::runtime::Runtime;
+
+use crate::failure::Failure;
+
+/// A target of the plan, ready to be used.
+pub struct Site {
+    /// Its name in the sweep.
+    pub name: String,
+    /// What is behind it.
+    pub database: Database,
+    /// vCPUs of this process, to judge its CPU by.
+    pub vcpus: f64,
+    /// Upper half of the row ids of this run.
+    id_base: i64,
+}
+
+/// What is behind a target.
+pub enum Database {
+    /// A cluster is simulated for each rep.
+    Simulated(Simulated),
+    /// A database that is there.
+    Live(Box<Live>),
+}
+
+/// How clusters are simulated.
+pub struct Simulated {
+    preset: &'static Preset,
+    faults: FaultPlan,
+}
+
+/// A database that is there, with the runtime that its connections live on.
+pub struct Live {
+    runtime: Runtime,
+    /// The target.
+    pub target: Target,
+}
+
+impl Live {
+    /// Runs work on the target's runtime.
+    pub fn block_on<T>(&self, work: impl AsyncFnOnce(&Target) -> T) -> T {
+        self.runtime.block_on(work(&self.target))
+    }
+}
+
+impl Site {
+    /// A fresh simulated cluster, seen through pipes. Must be called on a
+    /// simulated runtime.
+    ///
+    /// # Panics
+    /// When the site is not simulated.
+    pub fn simulated_target(&self, seed: u64) -> Target {
+        let Database::Simulated(simulated) = &self.database else {
+            unreachable!("only simulated sites are asked for a simulated target");
+        };
+        let clock = Clock::simulated();
+        let cluster = Cluster::new(simulated.preset, seed, simulated.faults.clone(), clock);
+        let names = cluster.endpoints();
+        Target::simulator(names, Arc::new(Pipes(cluster)), clock)
+    }
+
+    /// The server's own part of `SELECT 1` per endpoint, where it is known.
+    pub fn server_parts(&self) -> Vec<Option<Duration>> {
+        match &self.database {
+            Database::Live(_) => Vec::new(),
+            Database::Simulated(simulated) => (0..simulated.preset.regions.len())
+                .map(|at| Some(Duration::from_micros(simulated.preset.select1_service_us(at))))
+                .collect(),
+        }
+    }
+
+    /// First row id of a rep, `ordinal` being its number in the run: 31 bits of
+    /// seconds since 1970 (none where every rep has a database of its own), 17
+    /// bits of rep, 15 bits of rows.
+    pub fn id_base(&self, ordinal: usize) -> i64 {
+        let ordinal = i64::try_from(ordinal & 0x1_ffff).unwrap_or(0);
+        self.id_base | (ordinal << 15)
+    }
+}
+
+/// Opens pipes to a simulated cluster.
+struct Pipes(Cluster);
+
+impl Dial for Pipes {
+    fn dial(&self, endpoint: usize) -> BoxFuture<'_, std::io::Result<Box<dyn Stream>>> {
+        let pipe = self.0.dial(endpoint);
+        Box::pin(async move { Ok(Box::new(pipe?) as Box<dyn Stream>) })
+    }
+}
+
+/// Resolves the targets that the plan's cells name, and reaches for the live
+/// ones: a wrong address or password is found out before anything starts.
+///
+/// # Errors
+/// The first target that is refused or not reached.
+pub fn resolve(plan: &Plan, faults: &FaultPlan) -> Result<BTreeMap<String, Site>, Failure> {
+    let mut sites = BTreeMap::new();
+    for spec in &plan.targets {
+        if plan.cells.iter().any(|cell| cell.target == spec.name) {
+            sites.insert(spec.name.clone(), site(spec, faults)?);
+        }
+    }
+    Ok(sites)
+}
+
+/// Resolves one target.
+///
+/// # Errors
+/// When it is refused or not reached.
+pub fn site(spec: &TargetSpec, faults: &FaultPlan) -> Result<Site, Failure> {
+    let vcpus = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
+    let url = spec.url();
+    let (database, id_base) = match url.strip_prefix("sim:") {
+        Some(name) => {
+            let preset = preset(name)?;
+            let faults = faults.clone();
+            (Database::Simulated(Simulated { preset, faults }), 0)
+        }
+        None => (Database::Live(Box::new(live(&spec.name, url)?)), now_s() << 32),
+    };
+    Ok(Site {
+        name: spec.name.clone(),
+        database,
+        vcpus,
+        id_base,
+    })
+}
+
+/// The preset of that name.
+///
+/// # Errors
+/// When there is none, with those that there are.
+pub fn preset(name: &str) -> Result<&'static Preset, Failure> {
+    sim::preset(name).ok_or_else(|| {
+        let names: Vec<&str> = sim::presets().iter().map(|preset| preset.name).collect();
+        Failure::Other(format!(
+            "no simulator preset is named '{name}'; there are {}",
+            names.join(", ")
+        ))
+    })
+}
+
+/// Reaches a database that must be there.
+///
+/// # Errors
+/// When its address is refused or one of its endpoints does not let us in.
+fn live(name: &str, url: &str) -> Result<Live, Failure> {
+    let runtime = clock::real_runtime()
+        .map_err(|error| Failure::Other(format!("cannot start a runtime: {error}")))?;
+    let clock = Clock::real();
+    let target = Target::from_url(url, &Options::new(clock))?;
+    runtime.block_on(async {
+        for endpoint in 0..target.endpoints().len() {
+            target
+                .connect(endpoint, clock.now() + REACH_LIMIT)
+                .await
+                .map_err(|source| Failure::Unreachable {
+                    name: name.to_owned(),
+                    source,
+                })?;
+        }
+        Ok::<_, Failure>(())
+    })?;
+    Ok(Live { runtime, target })
+}
+
+/// How long a live target may take to let the first connection in. A DSQL
+/// cluster that sleeps wakes within seconds.
+const REACH_LIMIT: Duration = Duration::from_secs(30);
+
+fn now_s() -> i64 {
+    let since = Clock::real().wall().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0) & 0x7fff_ffff)
+}
