@@ -226,7 +226,7 @@ impl Network {
         self.places.get(index).ok_or_else(|| Refusal {
             failure: SqlFailure::new(
                 Class::ConnectRefused,
-                format!("there are {} endpoints", self.places.len()),
+                format!("there is none, the target has {}", self.places.len()),
             ),
             again: Again::Never,
         })

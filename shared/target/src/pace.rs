@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn the_burst_is_free_and_the_rest_is_paced() {
-        assert_eq!(slots(0, 10, 100), []);
+        assert!(slots(0, 10, 100).is_empty());
         assert_eq!(slots(3, 10, 100), [Duration::ZERO; 3]);
         let slots = slots(1_256, DSQL_BURST, DSQL_PER_SECOND);
         assert_eq!(slots[999], Duration::ZERO);

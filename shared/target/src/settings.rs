@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::target::Way;
 use crate::token::{ADMIN, Scope, Signer};
 use crate::url::{self, HostPort, Url, refuse};
-use crate::{Endpoint, Kind, Target, TargetError, tls};
+use crate::{Endpoint, Kind, Secret, Target, TargetError, tls};
 
 const DEFAULT_PORT: u16 = 5432;
 
@@ -49,13 +49,26 @@ impl Target {
 fn postgres(mut url: Url, options: &Options) -> Result<Target, TargetError> {
     const KNOWN: &str = "user, password, host, hostaddr, port, dbname, sslmode, sslrootcert, \
                          channel_binding, application_name, options";
-    let mut value =
-        |key: &str, variable: &str| url.query.take(key).or_else(|| options.variable(variable));
-    let user = value("user", "PGUSER");
-    let database = value("dbname", "PGDATABASE");
-    let hosts = url.query.take("host");
-    let mut value =
-        |key: &str, variable: &str| url.query.take(key).or_else(|| options.variable(variable));
+    // A parameter of the query goes before the same thing elsewhere in the URL,
+    // as in libpq, and both go before a variable.
+    let query = &mut url.query;
+    let variable = |name: &str| options.variable(name);
+    let user = query
+        .take("user")
+        .or(url.user)
+        .or_else(|| variable("PGUSER"));
+    let database = query
+        .take("dbname")
+        .or(url.database)
+        .or_else(|| variable("PGDATABASE"));
+    let password = query
+        .take("password")
+        .map(Secret::new)
+        .or(url.password)
+        .or_else(|| options.password.clone())
+        .or_else(|| variable("PGPASSWORD").map(Secret::new));
+    let hosts = query.take("host");
+    let mut value = |key: &str, name: &str| query.take(key).or_else(|| variable(name));
     let ports = value("port", "PGPORT");
     let addresses = value("hostaddr", "PGHOSTADDR");
     let mode = value("sslmode", "PGSSLMODE");
@@ -63,17 +76,8 @@ fn postgres(mut url: Url, options: &Options) -> Result<Target, TargetError> {
     let channel_binding = value("channel_binding", "PGCHANNELBINDING");
     let application = value("application_name", "PGAPPNAME");
     let session_options = value("options", "PGOPTIONS");
-    let password = url
-        .query
-        .take("password")
-        .map(crate::Secret::new)
-        .or(url.password)
-        .or_else(|| options.password.clone())
-        .or_else(|| options.variable("PGPASSWORD").map(crate::Secret::new));
     url.query.finish(KNOWN)?;
 
-    // What stands in the URL itself goes before a variable, but a parameter of
-    // the query goes before both, as in libpq.
     let mut hosts = match hosts {
         Some(list) => plain_hosts(&list),
         None if !url.hosts.is_empty() => url.hosts,
@@ -96,11 +100,9 @@ fn postgres(mut url: Url, options: &Options) -> Result<Target, TargetError> {
     if let Some(options) = &session_options {
         config.options(options);
     }
-    let user = url.user.or(user);
     if let Some(user) = &user {
         config.user(user);
     }
-    let database = url.database.or(database);
     if let Some(database) = &database {
         config.dbname(database);
     }
