@@ -32,6 +32,10 @@ pub(crate) const MAX_REPS: u64 = 1_000;
 pub(crate) const MAX_SEED: u64 = (1 << 53) - 1;
 /// Attempts of one operation.
 pub(crate) const MAX_ATTEMPTS: u64 = 1_000;
+/// Blocks of a sweep.
+pub(crate) const MAX_BLOCKS: usize = 1_000;
+/// Named targets of a sweep.
+pub(crate) const MAX_TARGETS: usize = 100;
 const MAX_RETRIES: u64 = MAX_ATTEMPTS - 1;
 /// Thousandths of a millisecond in an hour.
 const HOUR_US: u64 = 3_600_000_000;
@@ -70,43 +74,44 @@ pub(crate) const DEFAULTS: AppendParams = AppendParams {
 /// A sweep: what to run, on which targets, with which parameters.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with `name` and `blocks`")]
+#[schemars(title = "Sweep")]
 pub(crate) struct SweepFile {
     /// Where the JSON Schema of sweep files is, for editors.
-    #[serde(rename = "$schema")]
+    #[serde(rename = "$schema", default)]
     #[schemars(with = "String")]
     _schema: Option<One<Prose>>,
     /// Name of the sweep.
     pub name: One<Name>,
     /// What it is for, in a sentence.
+    #[serde(default)]
     #[schemars(with = "One<Prose>")]
     pub about: Option<One<Prose>>,
     /// Latency preset of the simulator: the default target, on which every
     /// block runs that names no `target`. `--on URL` replaces it.
+    #[serde(default)]
     #[schemars(with = "One<Name>")]
     pub preset: Option<One<Name>>,
     /// Seed of everything random.
+    #[serde(default)]
     #[schemars(with = "One<Seed>", extend("default" = 1))]
     pub seed: Option<One<Seed>>,
     /// Named targets. A block picks some by its `target`; where the sweep has
     /// no `preset`, a block that picks none runs on all of them.
     #[serde(default)]
-    #[schemars(extend("minItems" = 1, "maxItems" = 100))]
-    pub targets: Option<Targets>,
+    #[schemars(
+        with = "Vec<TargetFile>",
+        extend("minItems" = 1, "maxItems" = MAX_TARGETS)
+    )]
+    pub targets: Option<Vec<TargetFile>>,
     /// Values that every block inherits which does not give its own.
     #[schemars(schema_with = "defaults_schema")]
     #[serde(default)]
     pub defaults: AppendBlock,
     /// The matrix, block by block. Any scalar of a block may be a list: the
     /// block is the product of its lists, the last one fastest.
-    #[schemars(extend("minItems" = 1, "maxItems" = 1_000))]
+    #[schemars(extend("minItems" = 1, "maxItems" = MAX_BLOCKS))]
     pub blocks: Vec<Block>,
 }
-
-/// A list of targets.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(transparent)]
-#[schemars(inline)]
-pub(crate) struct Targets(pub Vec<TargetFile>);
 
 /// A database that blocks can run on. It has a `url`, a `secret` or `endpoints`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -122,15 +127,18 @@ pub(crate) struct TargetFile {
     /// What blocks, `--on NAME=URL` and reports call it.
     pub name: One<Name>,
     /// `sim:PRESET`, `dsql://HOST[,HOST]`, `postgres://…` or `postgresql://…`.
+    #[serde(default)]
     #[schemars(with = "One<Address>")]
     pub url: Option<One<Address>>,
     /// Name or ARN of a secret in AWS Secrets Manager that holds the URL.
+    #[serde(default)]
     #[schemars(with = "One<Prose>")]
     pub secret: Option<One<Prose>>,
     /// Hosts of a DSQL cluster's regional endpoints.
     #[serde(default)]
     pub endpoints: Axis<Host>,
     /// How the load gets there, for the report.
+    #[serde(default)]
     #[schemars(with = "One<Prose>")]
     pub network: Option<One<Prose>>,
 }
@@ -148,9 +156,14 @@ pub(crate) enum Block {
 /// The keys of an append block.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, expecting = "an object")]
+#[schemars(extend(
+    // The container's default makes every key optional; a block needs a name.
+    "required" = ["name"],
+    "not" = {"required": ["records", "measure_s"]}
+))]
 pub(crate) struct AppendBlock {
     /// Name of the block; ids of cells begin with it.
-    #[schemars(required)]
+    #[schemars(with = "One<Name>")]
     pub name: Option<One<Name>>,
     /// Names of the targets to run on; `default` is the sweep's preset, or
     /// what `--on URL` puts in its place.
@@ -246,9 +259,11 @@ pub(crate) struct ThresholdFile {
     /// The figure, such as `latency_ms.response.p99`.
     pub figure: One<Figure>,
     /// It must be at least this.
+    #[serde(default)]
     #[schemars(with = "One<Limit>")]
     pub min: Option<One<Limit>>,
     /// It must be at most this.
+    #[serde(default)]
     #[schemars(with = "One<Limit>")]
     pub max: Option<One<Limit>>,
 }

@@ -10,7 +10,7 @@ use crate::error::{one_of, quote};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
     /// No endpoint has that name.
-    #[error("no endpoint is named {}; placement may be `split`, `first` or {}", quote(.name), listed(.endpoints))]
+    #[error("no endpoint is named {}; placement may be {}", quote(.name), placements(.endpoints))]
     Unknown {
         /// The name.
         name: String,
@@ -22,8 +22,9 @@ pub enum PlacementError {
     NoEndpoint,
 }
 
-fn listed(endpoints: &[String]) -> String {
-    let names: Vec<&str> = endpoints.iter().map(String::as_str).collect();
+fn placements(endpoints: &[String]) -> String {
+    let mut names = vec!["split", "first"];
+    names.extend(endpoints.iter().map(String::as_str));
     one_of(&names)
 }
 
@@ -205,7 +206,7 @@ mod tests {
         assert_eq!(at("first"), Ok(0));
         assert_eq!(
             at("us-west-1").unwrap_err().to_string(),
-            "no endpoint is named \"us-west-1\"; placement may be `split`, `first` or `us-east-1` or `us-east-2`"
+            "no endpoint is named \"us-west-1\"; placement may be `split`, `first`, `us-east-1` or `us-east-2`"
         );
         assert!(
             Placement::Region("first".into())

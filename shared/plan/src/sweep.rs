@@ -5,7 +5,9 @@ use serde::Serialize;
 use crate::block::{Draft, Expansion, MAX_CELLS, inherit, notes, refuse_both};
 use crate::cell::Cell;
 use crate::error::{Place, SweepError, grouped, nearest, one_of, quote};
-use crate::file::{Block, DEFAULT_REPS, Reps, Seed, SweepFile, TargetFile};
+use crate::file::{
+    Block, DEFAULT_REPS, MAX_BLOCKS, MAX_TARGETS, Reps, Seed, SweepFile, TargetFile,
+};
 use crate::read::read;
 use crate::scalar::{Axis, Name, Raw, check};
 use crate::target::{Address, AddressKind, TargetSpec};
@@ -79,7 +81,7 @@ pub(crate) fn from_tree(tree: &Node) -> Result<Sweep, SweepError> {
     if let Some(defaults) = defaults {
         refuse_both(defaults, &Place::from("defaults"))?;
     }
-    let targets = targets(file.targets.as_ref().map(|targets| targets.0.as_slice()))?;
+    let targets = targets(file.targets.as_deref())?;
     let preset = file.preset.map(|preset| preset.0.0);
     let everywhere: Vec<Name> = match (&preset, targets.is_empty()) {
         (None, false) => targets.iter().map(|t| Name(t.name.clone())).collect(),
@@ -90,6 +92,9 @@ pub(crate) fn from_tree(tree: &Node) -> Result<Sweep, SweepError> {
         return Err(SweepError::at("blocks", "empty; give at least one block"));
     }
     let blocks = tree.get("blocks").map_or(&[][..], Node::elements);
+    if blocks.len() > MAX_BLOCKS {
+        return Err(too_many("blocks", blocks.len(), MAX_BLOCKS));
+    }
     let mut names: Vec<String> = Vec::new();
     let mut drafts = Vec::new();
     for (i, own) in blocks.iter().enumerate() {
@@ -142,6 +147,11 @@ pub(crate) fn from_tree(tree: &Node) -> Result<Sweep, SweepError> {
     })
 }
 
+fn too_many(what: &str, count: usize, most: usize) -> SweepError {
+    let (count, most) = (grouped(count as u64), grouped(most as u64));
+    SweepError::at(what, format!("{count} of them; at most {most}"))
+}
+
 /// The named targets of the file.
 fn targets(files: Option<&[TargetFile]>) -> Result<Vec<TargetSpec>, SweepError> {
     let Some(files) = files else {
@@ -152,6 +162,9 @@ fn targets(files: Option<&[TargetFile]>) -> Result<Vec<TargetSpec>, SweepError> 
             "targets",
             "empty; give at least one target, or leave the key out",
         ));
+    }
+    if files.len() > MAX_TARGETS {
+        return Err(too_many("targets", files.len(), MAX_TARGETS));
     }
     let mut specs: Vec<TargetSpec> = Vec::new();
     for (i, file) in files.iter().enumerate() {

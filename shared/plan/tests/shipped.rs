@@ -173,3 +173,16 @@ fn the_committed_schema_is_the_generated_one() {
         "docs/schema/sweep.schema.json differs; run the tests with UPDATE_SCHEMA=1"
     );
 }
+
+#[test]
+fn the_schema_accepts_every_sweep() {
+    let validator = jsonschema::validator_for(&fabric_plan::schema()).unwrap();
+    for (name, text) in sweeps() {
+        let json = serde_json::from_str(&text).unwrap();
+        let problems: Vec<String> = validator
+            .iter_errors(&json)
+            .map(|problem| format!("{}: {problem}", problem.instance_path()))
+            .collect();
+        assert!(problems.is_empty(), "{name}: {problems:?}");
+    }
+}
