@@ -163,6 +163,9 @@ pub struct VerifyArgs {
     /// Only these streams [default: all]
     #[arg(long, value_name = "ID", requires = "on")]
     pub stream: Vec<i64>,
+    /// Write the chains to this file as well, to be verified offline
+    #[arg(long, value_name = "FILE", requires = "on")]
+    pub export: Option<PathBuf>,
 }
 
 /// `fabric sim …`

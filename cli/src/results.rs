@@ -66,31 +66,23 @@ pub fn publish(
     };
     let rows = plan.cells.iter().any(|cell| cell.raw).then_some(&results.rows[..]);
     let files = report::write_all(out, &summary, &run, rows)?;
-    print(&report::terminal(&summary, &style()));
+    print(&report::terminal(&summary, style()));
     for file in files {
         eprintln!("wrote {}", file.display());
     }
     Ok(report::exit_code(&summary))
 }
 
-/// Colour and width of the terminal that stdout is, if it is one.
+/// How tables are drawn: NO_COLOR and the terminal's width are respected.
 pub fn style() -> report::Style {
-    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let terminal = std::io::stdout().is_terminal();
+    let plain = report::Style::default();
+    let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let (_, seen) = console::Term::stdout().size();
     report::Style {
-        colour,
-        width: terminal_width(),
+        color: terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        width: columns.unwrap_or(if terminal { usize::from(seen) } else { plain.width }),
     }
-}
-
-/// Columns of the terminal: COLUMNS where it is set, else what indicatif's
-/// console sees; `None` when stdout is no terminal.
-fn terminal_width() -> Option<usize> {
-    if let Some(columns) = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()) {
-        return Some(columns);
-    }
-    let terminal = console::Term::stdout();
-    let (_, columns) = terminal.size_checked()?;
-    std::io::stdout().is_terminal().then_some(usize::from(columns))
 }
 
 /// Writes to stdout; a reader that has closed it (`| head`) is no error.
@@ -125,7 +117,10 @@ fn sweep_info(plan: &Plan, sites: &BTreeMap<String, Site>) -> SweepInfo {
 fn found(site: &Site) -> TargetFound {
     TargetFound {
         name: site.name.clone(),
-        server_version: site.server_version.clone(),
+        server_version: match &site.database {
+            Database::Simulated(_) => None,
+            Database::Live(live) => live.server_version.clone(),
+        },
         network: match site.database {
             Database::Simulated(_) => Some("in process".to_owned()),
             Database::Live(_) => None,

@@ -43,9 +43,41 @@ pub struct Live {
     runtime: Runtime,
     /// The target.
     pub target: Target,
+    /// What it says of its version.
+    pub server_version: Option<String>,
 }
 
 impl Live {
+    /// Reaches a database that must be there: every endpoint is connected to
+    /// once.
+    ///
+    /// # Errors
+    /// When its address is refused or one of its endpoints does not let us in.
+    pub fn reach(name: &str, url: &str) -> Result<Live, Failure> {
+        let runtime = clock::real_runtime()
+            .map_err(|error| Failure::Other(format!("cannot start a runtime: {error}")))?;
+        let clock = Clock::real();
+        let target = Target::from_url(url, clock)?;
+        let server_version = runtime
+            .block_on(async {
+                let mut version = None;
+                for endpoint in 0..target.endpoints().len() {
+                    let conn = target.connect(endpoint, clock.now() + REACH_LIMIT).await?;
+                    version = target.server_version(&conn).await.ok();
+                }
+                Ok(version)
+            })
+            .map_err(|source| Failure::Unreachable {
+                name: name.to_owned(),
+                source,
+            })?;
+        Ok(Live {
+            runtime,
+            target,
+            server_version,
+        })
+    }
+
     /// Runs work on the target's runtime.
     pub fn block_on<T>(&self, work: impl AsyncFnOnce(&Target) -> T) -> T {
         self.runtime.block_on(work(&self.target))
@@ -68,13 +100,30 @@ impl Site {
         Target::simulator(names, Arc::new(Pipes(cluster)), clock)
     }
 
+    /// Names of its endpoints.
+    pub fn endpoints(&self) -> Vec<String> {
+        match &self.database {
+            Database::Live(live) => {
+                let endpoints = live.target.endpoints().iter();
+                endpoints.map(|endpoint| endpoint.name.clone()).collect()
+            }
+            Database::Simulated(simulated) => {
+                let regions = simulated.preset.regions.iter();
+                regions.map(|region| region.name.to_owned()).collect()
+            }
+        }
+    }
+
     /// The server's own part of `SELECT 1` per endpoint, where it is known.
     pub fn server_parts(&self) -> Vec<Option<Duration>> {
         match &self.database {
             Database::Live(_) => Vec::new(),
-            Database::Simulated(simulated) => (0..simulated.preset.regions.len())
-                .map(|at| Some(Duration::from_micros(simulated.preset.select1_service_us(at))))
-                .collect(),
+            Database::Simulated(simulated) => {
+                let regions = simulated.preset.regions.iter();
+                regions
+                    .map(|region| Some(Duration::from_micros(region.select1.us)))
+                    .collect()
+            }
         }
     }
 
@@ -125,7 +174,7 @@ pub fn site(spec: &TargetSpec, faults: &FaultPlan) -> Result<Site, Failure> {
             let faults = faults.clone();
             (Database::Simulated(Simulated { preset, faults }), 0)
         }
-        None => (Database::Live(Box::new(live(&spec.name, url)?)), now_s() << 32),
+        None => (Database::Live(Box::new(Live::reach(&spec.name, url)?)), now_s() << 32),
     };
     Ok(Site {
         name: spec.name.clone(),
@@ -147,30 +196,6 @@ pub fn preset(name: &str) -> Result<&'static Preset, Failure> {
             names.join(", ")
         ))
     })
-}
-
-/// Reaches a database that must be there.
-///
-/// # Errors
-/// When its address is refused or one of its endpoints does not let us in.
-fn live(name: &str, url: &str) -> Result<Live, Failure> {
-    let runtime = clock::real_runtime()
-        .map_err(|error| Failure::Other(format!("cannot start a runtime: {error}")))?;
-    let clock = Clock::real();
-    let target = Target::from_url(url, &Options::new(clock))?;
-    runtime.block_on(async {
-        for endpoint in 0..target.endpoints().len() {
-            target
-                .connect(endpoint, clock.now() + REACH_LIMIT)
-                .await
-                .map_err(|source| Failure::Unreachable {
-                    name: name.to_owned(),
-                    source,
-                })?;
-        }
-        Ok::<_, Failure>(())
-    })?;
-    Ok(Live { runtime, target })
 }
 
 /// How long a live target may take to let the first connection in. A DSQL

@@ -44,7 +44,6 @@ pub fn overrides_of(overrides: &crate::args::Overrides) -> Overrides {
         seed: overrides.seed,
         reps: overrides.reps,
         on: overrides.on.clone(),
-        ..Overrides::default()
     }
 }
 
@@ -54,7 +53,12 @@ pub fn overrides_of(overrides: &crate::args::Overrides) -> Overrides {
 /// When a target or the output folder cannot be had; nothing was run then.
 pub fn execute(plan: &Plan, output: &Output) -> Result<u8, Failure> {
     let faults = faults(output.faults.as_deref())?;
+    let presets: Vec<&str> = sim::presets().iter().map(|preset| preset.name).collect();
+    plan.check_presets(&presets).map_err(in_plan)?;
     let sites = targets::resolve(plan, &faults)?;
+    for (name, site) in &sites {
+        plan.check_placements(name, &site.endpoints()).map_err(in_plan)?;
+    }
     let out = output
         .out
         .clone()
@@ -74,7 +78,7 @@ pub fn execute(plan: &Plan, output: &Output) -> Result<u8, Failure> {
 }
 
 /// Ctrl-C asks the run to end; a second one ends the process at once.
-fn stop_on_interrupt(handle: StopHandle) {
+pub fn stop_on_interrupt(handle: StopHandle) {
     let asked = std::sync::atomic::AtomicBool::new(false);
     let installed = ctrlc::set_handler(move || {
         if asked.swap(true, std::sync::atomic::Ordering::Relaxed) {
@@ -85,6 +89,13 @@ fn stop_on_interrupt(handle: StopHandle) {
     });
     if let Err(error) = installed {
         tracing::warn!(%error, "Ctrl-C will end the run without a report");
+    }
+}
+
+fn in_plan(source: plan::SweepError) -> Failure {
+    Failure::Sweep {
+        place: String::new(),
+        source,
     }
 }
 
