@@ -74,11 +74,13 @@ pub(crate) fn judge(rep: &RepReport, open_loop: bool) -> Judgement {
     }
     let unaccounted = result.total.counts.unaccounted();
     if unaccounted != 0 {
-        because.push(format!("{unaccounted} operations unaccounted for"));
+        let what = plural_signed(unaccounted, "operation");
+        because.push(format!("{what} unaccounted for"));
     }
     let unknown = result.total.counts.unknown.unaccounted();
     if unknown != 0 {
-        because.push(format!("{unknown} unknown outcomes unaccounted for"));
+        let what = plural_signed(unknown, "unknown outcome");
+        because.push(format!("{what} unaccounted for"));
     }
     let missing = rep.workers_expected.saturating_sub(rep.workers_reported);
     if missing > 0 {
@@ -118,6 +120,11 @@ pub(crate) fn judge(rep: &RepReport, open_loop: bool) -> Judgement {
         invalid_because: because,
         generator_limited: wait.is_some_and(|ms| ms > WAIT_LIMIT_MS),
     }
+}
+
+fn plural_signed(n: i64, noun: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{n} {noun}{s}")
 }
 
 /// The verdict over all cells.

@@ -40,7 +40,7 @@ fn each_reason_makes_a_cell_invalid() {
     let table: [(Change, &str); 9] = [
         (
             |rep| rep.result.total.counts.committed -= 1,
-            "rep 2: 1 operations unaccounted for",
+            "rep 2: 1 operation unaccounted for",
         ),
         (
             |rep| rep.planned = Some(130),

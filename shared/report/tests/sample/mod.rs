@@ -249,3 +249,17 @@ pub fn cells() -> Vec<CellReport> {
     }
     cells
 }
+
+/// The same, with something of everything that can go wrong.
+pub fn with_trouble() -> Vec<CellReport> {
+    let mut cells = cells();
+    cells[2].reps[1].result.cpu_peak_pct = Some(91.25);
+    let counts = &mut cells[3].reps[2].result.total.counts;
+    counts.committed -= 2;
+    counts.records -= 2;
+    cells[8].reps[0].verify_ok = Some(false);
+    cells[8].reps[0].verify_problems = vec!["stream 7: seq 3 does not link to seq 2".into()];
+    let unknown = &mut cells[4].reps[0].result.total.counts.unknown;
+    (unknown.total, unknown.committed, unknown.absent) = (5, 2, 3);
+    cells
+}
