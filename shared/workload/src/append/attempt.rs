@@ -218,7 +218,10 @@ impl Try<'_> {
     ) -> Ended {
         let batch = match self.doubt.clone() {
             Some(batch) => Ok(batch),
-            None => self.known_or_read(known).await.map(|head| Arc::new(build(head))),
+            None => self
+                .known_or_read(known)
+                .await
+                .map(|head| Arc::new(build(head))),
         };
         let batch = match batch {
             Ok(batch) => batch,
@@ -330,15 +333,21 @@ impl Try<'_> {
                 }
             };
         }
-        let at_commit = answer.counts.len() + 1 == statements;
+        let reached = answer.counts.len() + 1 == statements;
         match answer.broken {
-            // An error stops the flight: COMMIT was not reached.
-            Some(Broken::Refused(failure)) if !at_commit => self.certain(resent, failure),
+            Some(Broken::Unsent(failure)) => self.certain(resent, failure),
             Some(Broken::Refused(failure)) if is_abort(&failure) => {
-                self.session.is_clean();
+                if reached {
+                    self.session.is_clean();
+                }
                 self.certain(resent, failure)
             }
-            Some(Broken::Unsent(failure)) => self.certain(resent, failure),
+            // An error stops the flight: COMMIT was not reached. The one that
+            // says that the server itself does not know is not trusted to have
+            // come in its place.
+            Some(Broken::Refused(failure)) if !reached && !failure.outcome_unknown_at_commit() => {
+                self.certain(resent, failure)
+            }
             Some(Broken::Refused(failure) | Broken::Lost(failure)) => {
                 Ended::of(AttemptEnd::Unknown(failure))
             }
@@ -480,12 +489,15 @@ fn as_race(mut failure: SqlFailure) -> SqlFailure {
     failure
 }
 
-/// Whether an error that answers COMMIT says that the transaction was rolled
-/// back. Only classes that mean nothing else are listed; of all others the
+/// Whether an error says that the transaction is rolled back even when it is
+/// the answer to COMMIT. Only classes that mean nothing else are listed; of all others the
 /// outcome is unknown, which costs a look-up and can do no harm.
 fn is_abort(failure: &SqlFailure) -> bool {
     let state = failure.sqlstate.as_deref().unwrap_or_default();
     let class = state.get(..2).unwrap_or_default();
     !failure.outcome_unknown_at_commit()
-        && matches!(class, "0A" | "22" | "23" | "25" | "2D" | "40" | "42" | "44" | "54")
+        && matches!(
+            class,
+            "0A" | "22" | "23" | "25" | "2D" | "40" | "42" | "44" | "54"
+        )
 }

@@ -153,7 +153,10 @@ mod tests {
         assert_eq!(second.first_seq(), 4);
         assert_eq!(second.records[0].prev_hash, first.records[2].hash);
         assert_eq!(second.after().seq, 6);
-        assert_eq!(chain(9, first.after(), [].into_iter()).after(), first.after());
+        assert_eq!(
+            chain(9, first.after(), [].into_iter()).after(),
+            first.after()
+        );
     }
 
     #[test]

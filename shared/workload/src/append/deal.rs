@@ -236,10 +236,16 @@ mod tests {
     #[test]
     fn the_seed_and_the_index_matter() {
         let one = deal(1, 1, 1, None);
-        let two = Deal { seed: 2, ..one.clone() };
+        let two = Deal {
+            seed: 2,
+            ..one.clone()
+        };
         assert_ne!(one.payload(5, 0)[12..], two.payload(5, 0)[12..]);
         assert_ne!(one.payload(5, 0)[12..], one.payload(5, 1)[12..]);
-        let short = Deal { payload_bytes: 3, ..one };
+        let short = Deal {
+            payload_bytes: 3,
+            ..one
+        };
         assert_eq!(short.payload(5, 0).len(), PAYLOAD_HEADER);
         assert_eq!(parse_header(&[0; 11]), None);
     }

@@ -199,7 +199,11 @@ pub fn verify_exported(file: impl BufRead) -> Result<Verified, ImportError> {
                     return Err(wrong(format!("a second head of stream {id}")));
                 }
             }
-            _ => return Err(wrong("some fields are missing, or of both kinds".to_owned())),
+            _ => {
+                return Err(wrong(
+                    "some fields are missing, or of both kinds".to_owned(),
+                ));
+            }
         }
     }
     if streams.is_empty() {
@@ -225,5 +229,7 @@ pub fn verify_exported(file: impl BufRead) -> Result<Verified, ImportError> {
 
 /// The parser's message, whose own line number is always 1.
 fn error_at_column(error: &serde_json::Error) -> String {
-    error.to_string().replace(" at line 1 column ", " at column ")
+    error
+        .to_string()
+        .replace(" at line 1 column ", " at column ")
 }

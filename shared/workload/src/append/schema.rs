@@ -22,11 +22,7 @@ struct Table {
 const TABLES: [Table; 2] = [
     Table {
         name: "streams",
-        columns: &[
-            ("id", "int8"),
-            ("head_seq", "int8"),
-            ("head_hash", "bytea"),
-        ],
+        columns: &[("id", "int8"), ("head_seq", "int8"), ("head_hash", "bytea")],
         primary_key: "id",
     },
     Table {

@@ -29,7 +29,8 @@ pub(crate) fn begin(isolation: Isolation, after_error: bool) -> String {
 /// A multi-row INSERT with parameters: `$1` is the stream, then four for each
 /// record.
 pub(crate) fn insert(records: u32) -> String {
-    let mut sql = String::from("INSERT INTO records (stream_id, seq, prev_hash, hash, payload) VALUES ");
+    let mut sql =
+        String::from("INSERT INTO records (stream_id, seq, prev_hash, hash, payload) VALUES ");
     for i in 0..records {
         let comma = if i == 0 { "" } else { ", " };
         let p = 4 * i + 2;

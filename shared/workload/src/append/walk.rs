@@ -187,7 +187,6 @@ impl Walk {
                         run.len - 1,
                         run.seq + i64::from(run.len) - 1
                     )
-                }
                 };
                 problems.at(self.stream_id, seq, what);
                 self.current = None;
@@ -251,7 +250,11 @@ mod tests {
     }
 
     fn append(head: Head, operation: u64, len: u32) -> Batch {
-        chain(STREAM, head, (0..len).map(|index| payload(operation, index)))
+        chain(
+            STREAM,
+            head,
+            (0..len).map(|index| payload(operation, index)),
+        )
     }
 
     fn payload(operation: u64, index: u32) -> Vec<u8> {
@@ -284,7 +287,9 @@ mod tests {
 
     /// The chain as a careful forger would leave it: all hashes made anew.
     fn forge(payloads: Vec<Vec<u8>>) -> Vec<Record> {
-        chain(STREAM, Head::EMPTY, payloads.into_iter()).records.to_vec()
+        chain(STREAM, Head::EMPTY, payloads.into_iter())
+            .records
+            .to_vec()
     }
 
     #[test]
@@ -299,7 +304,10 @@ mod tests {
         records[2].payload[13] ^= 1;
         let problems = problems(&records);
         assert_eq!(problems.len(), 1);
-        assert!(problems[0].starts_with("stream 7, seq 3: hash is "), "{problems:?}");
+        assert!(
+            problems[0].starts_with("stream 7, seq 3: hash is "),
+            "{problems:?}"
+        );
     }
 
     #[test]
@@ -307,7 +315,10 @@ mod tests {
         let mut records = honest();
         records[2].prev_hash[0] ^= 1;
         let problems = problems(&records);
-        assert!(problems[0].starts_with("stream 7, seq 3: prev_hash is "), "{problems:?}");
+        assert!(
+            problems[0].starts_with("stream 7, seq 3: prev_hash is "),
+            "{problems:?}"
+        );
         assert!(problems[1].starts_with("stream 7, seq 3: hash is "));
         assert_eq!(problems.len(), 2);
     }
@@ -420,7 +431,10 @@ mod tests {
         let mut records = honest();
         records.swap(1, 3);
         let found = problems(&records);
-        assert!(found.contains(&"stream 7, seq 3: comes after seq 4".to_owned()), "{found:?}");
+        assert!(
+            found.contains(&"stream 7, seq 3: comes after seq 4".to_owned()),
+            "{found:?}"
+        );
         let mut problems = Problems::default();
         let mut walk = Walk::new(STREAM);
         let odd = |seq| Found {

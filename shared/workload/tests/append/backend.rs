@@ -59,7 +59,10 @@ impl Backend {
                 let server = TcpStream::connect(&there).await.unwrap();
                 client.set_nodelay(true).unwrap();
                 server.set_nodelay(true).unwrap();
-                queue.lock().unwrap().push_back(Wire::between(client, server));
+                queue
+                    .lock()
+                    .unwrap()
+                    .push_back(Wire::between(client, server));
             }
         });
         Backend {

@@ -3,6 +3,13 @@
 
 #![allow(missing_docs, reason = "tests")]
 
+// As the other crates call it.
+extern crate fabric_workload as workload;
+
 mod backend;
+mod interleavings;
+mod tamper;
+mod traps;
+mod unknown;
 mod whole;
 mod wire;

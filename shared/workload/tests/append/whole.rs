@@ -2,7 +2,7 @@
 
 use plan::Trips;
 use workload::append::{Append, stream_ids, verify_streams};
-use workload::{Claim, Said, Workload};
+use workload::{Claim, Workload};
 
 use crate::backend::{Backend, Client, assert_ok, on_every_backend, params};
 

@@ -107,16 +107,32 @@ impl Wire {
         let _ = self.actions.send(action);
     }
 
-    /// Passes flights until one contains `text`, and does `action` with that.
-    pub async fn strike(&mut self, text: &str, action: Action) {
+    /// The next flight that arrives.
+    pub async fn arrival(&mut self) -> String {
         loop {
             match self.events.recv().await {
-                Some(Event::Arrived(flight)) if flight.contains(text) => break,
-                Some(Event::Arrived(_)) => self.act(Action::Pass),
+                Some(Event::Arrived(flight)) => return flight,
                 Some(Event::Answered) => {}
-                Some(Event::Done) | None => panic!("no flight with {text}"),
+                Some(Event::Done) | None => panic!("no more flights"),
             }
         }
+    }
+
+    /// Passes flights until one ends with COMMIT, and does `action` with that.
+    pub async fn strike_commit(&mut self, action: Action) {
+        while !self.arrival().await.ends_with("COMMIT\0") {
+            self.act(Action::Pass);
+        }
+        self.act(action);
+    }
+
+    /// Passes all flights before the `n`th and does `action` with that.
+    pub async fn strike_nth(&mut self, n: u32, action: Action) {
+        for _ in 1..n {
+            self.arrival().await;
+            self.act(Action::Pass);
+        }
+        self.arrival().await;
         self.act(action);
     }
 }
@@ -204,8 +220,7 @@ impl Man {
                 Some(b'Z') => return Ok(()),
                 Some(b'K') => {
                     let id = [message[5], message[6], message[7], message[8]];
-                    self.backend
-                        .store(i32::from_be_bytes(id), Ordering::SeqCst);
+                    self.backend.store(i32::from_be_bytes(id), Ordering::SeqCst);
                 }
                 // A request for a password, or the next step of one. All of
                 // them but AuthenticationOk and the last step are answered.
