@@ -15,7 +15,7 @@
 //! 3. On DSQL a try begins with a token (`token`): kept from before, or signed,
 //!    by one caller at a time.
 //! 4. A socket is opened, TLS begins, at once where the server can do that, and
-//!    the session starts (`network`, `tls`). In a simulation the pipe that
+//!    the session starts (`network`, `socket`, `tls`). In a simulation the pipe that
 //!    [`Dial`] gives takes the place of all this.
 //! 5. The driver's connection runs in a task of its own (`conn`) until the
 //!    [`Conn`] is dropped, the server hangs up, or the wire breaks.
@@ -45,6 +45,7 @@ mod options;
 mod pace;
 mod secret;
 mod settings;
+mod socket;
 mod target;
 mod tls;
 mod token;

@@ -1,25 +1,19 @@
 //! From an address to an open session over sockets.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clock::{Clock, Time};
-use socket2::{SockRef, TcpKeepalive};
-use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio_postgres::config::{SslMode, SslNegotiation};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{CancelToken, Client, Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::open::{Again, Opened, Refusal, no_answer};
+use crate::socket::Socket;
 use crate::token::{Scope, Signer};
-use crate::{Class, SqlFailure, Stream, conn, tls};
-
-/// Idle connections wait at a barrier for minutes; NAT gateways and network
-/// load balancers forget a silent one after 350 s.
-const KEEPALIVE: Duration = Duration::from_secs(60);
+use crate::{Class, SqlFailure, conn, tls};
 
 /// How often a PostgreSQL backend that is busy looks whether its client still
 /// lives, ms.
@@ -71,39 +65,12 @@ impl Place {
         self.host.starts_with('/')
     }
 
-    async fn stream(&self, clock: Clock, limit: Duration) -> io::Result<Box<dyn Stream>> {
+    async fn socket(&self, clock: Clock, limit: Duration) -> io::Result<Socket> {
         if self.is_unix() {
-            let path = format!("{}/.s.PGSQL.{}", self.host, self.port);
-            return Ok(Box::new(UnixStream::connect(path).await?));
+            return Socket::unix(&self.host, self.port).await;
         }
         let host = self.address.as_deref().unwrap_or(&self.host);
-        let addresses: Vec<SocketAddr> = lookup_host((host, self.port))
-            .await
-            .map_err(|error| {
-                // "Unreachable", because a resolver that is out of order is
-                // worth a second try and cannot be told from a wrong name.
-                io::Error::new(
-                    io::ErrorKind::HostUnreachable,
-                    format!("the host name cannot be resolved ({error})"),
-                )
-            })?
-            .collect();
-        let mut last = io::Error::new(io::ErrorKind::HostUnreachable, "the host has no address");
-        // A silent address must not eat the time of the next one.
-        let share = limit / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
-        for address in addresses {
-            match clock.timeout(share, TcpStream::connect(address)).await {
-                Some(Ok(stream)) => {
-                    stream.set_nodelay(true)?;
-                    SockRef::from(&stream)
-                        .set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
-                    return Ok(Box::new(stream));
-                }
-                Some(Err(error)) => last = error,
-                None => last = io::Error::new(io::ErrorKind::TimedOut, "no answer"),
-            }
-        }
-        Err(last)
+        Socket::tcp(host, self.port, clock, limit).await
     }
 }
 
@@ -185,7 +152,7 @@ impl Network {
         clock: Clock,
         limit: Duration,
     ) -> Result<Opened, Failed> {
-        let stream = place.stream(clock, limit).await.map_err(Failed::Socket)?;
+        let stream = place.socket(clock, limit).await.map_err(Failed::Socket)?;
         let (client, hang_up) = match &self.tls {
             Some(connector) if !place.is_unix() => {
                 let tls = named(connector, &place.host).map_err(Failed::Socket)?;
@@ -211,7 +178,7 @@ impl Network {
         limit: Duration,
     ) -> Result<(), Refusal> {
         let place = self.place(index)?;
-        let stream = place.stream(clock, limit).await.map_err(Failed::Socket)?;
+        let stream = place.socket(clock, limit).await.map_err(Failed::Socket)?;
         match &self.tls {
             Some(connector) if !place.is_unix() => {
                 let tls = named(connector, &place.host).map_err(Failed::Socket)?;
@@ -275,9 +242,9 @@ impl From<Failed> for Refusal {
 fn named(
     connector: &MakeRustlsConnect,
     host: &str,
-) -> io::Result<<MakeRustlsConnect as MakeTlsConnect<Box<dyn Stream>>>::TlsConnect> {
+) -> io::Result<<MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect> {
     let mut connector = connector.clone();
-    match MakeTlsConnect::<Box<dyn Stream>>::make_tls_connect(&mut connector, host) {
+    match MakeTlsConnect::<Socket>::make_tls_connect(&mut connector, host) {
         Ok(tls) => Ok(tls),
         Err(never) => match never {},
     }

@@ -279,6 +279,12 @@ pub(crate) fn pause_limit(n: u32) -> Duration {
 mod tests {
     use super::*;
 
+    /// Sessions are opened from spawned tasks. (This is a test for the compiler.)
+    #[allow(dead_code)]
+    fn connecting_is_send(target: &Target) -> impl Send {
+        target.connect(0, Time::ZERO)
+    }
+
     #[test]
     fn pauses_double_up_to_the_cap() {
         let limits: Vec<u128> = [1, 2, 3, 6, 7, 40, u32::MAX]

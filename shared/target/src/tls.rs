@@ -94,11 +94,13 @@ pub(crate) fn is_about_certificate(error: &io::Error) -> bool {
 /// The error in words, with the remedy where there is one.
 pub(crate) fn explain(error: &io::Error) -> String {
     match cause(error) {
-        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            "TLS: the certificate's issuer is not trusted; name a PEM file with the right CA \
+        // A bad signature is what an issuer of the same name but another key
+        // looks like: a test CA that was made anew.
+        Some(rustls::Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        )) => "TLS: the certificate's issuer is not trusted; name a PEM file with the right CA \
              (ca= for dsql://, sslrootcert= for postgres://, or FABRIC_CA_FILE)"
-                .to_owned()
-        }
+            .to_owned(),
         Some(inner) => format!("TLS: {inner}"),
         None => error.to_string(),
     }

@@ -308,3 +308,6 @@ impl TimeSource for WallTime {
         self.0.wall()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,6 @@ fn soon(clock: Clock) -> Time {
 struct Counting {
     asked: Arc<AtomicUsize>,
     failures: Arc<AtomicUsize>,
-    expire_in: Option<Duration>,
 }
 
 impl Counting {
@@ -54,7 +53,7 @@ impl ProvideCredentials for Counting {
                 "AKIDEXAMPLE",
                 "marked-secret-key",
                 Some("marked-session-token".to_owned()),
-                self.expire_in.map(|span| Clock::real().wall() + span),
+                None,
                 "test",
             )),
         })
@@ -304,64 +303,6 @@ fn without_credentials_it_says_so() {
         );
         assert_eq!(counting.asked(), 3);
         assert!(clock.now().since_origin() < Duration::from_secs(5));
-    });
-}
-
-#[test]
-fn a_token_does_not_outlive_its_credentials() {
-    on_loopback(async |clock| {
-        let identity = Identity::new(&[HOST]);
-        let fake = Fake::default().asking_password();
-        let address = fake.clone().serve(&identity, true).await;
-        let counting = Counting {
-            expire_in: Some(Duration::from_millis(1_500)),
-            ..Counting::default()
-        };
-        let options = Options::new(clock).credentials(counting.clone());
-        let target = dsql(
-            address.port(),
-            &format!("&ca={}", identity.ca_path()),
-            options,
-        );
-        target.connect(0, soon(clock)).await.unwrap();
-        let asked = counting.asked();
-        clock.sleep(Duration::from_millis(1_600)).await;
-        target.connect(0, soon(clock)).await.unwrap();
-        assert_eq!(counting.asked(), asked + 1);
-
-        // Past its life a token is not used again, even if there is no other.
-        clock.sleep(Duration::from_millis(1_600)).await;
-        counting.failures.store(usize::MAX, Ordering::SeqCst);
-        let failure = target.connect(0, soon(clock)).await.unwrap_err();
-        assert_eq!(failure.class, Class::AccessDenied);
-        assert_eq!(fake.seen().len(), 2);
-    });
-}
-
-#[test]
-fn a_renewal_that_fails_leaves_the_token_that_is_good() {
-    on_loopback(async |clock| {
-        let identity = Identity::new(&[HOST]);
-        let fake = Fake::default().asking_password();
-        let address = fake.clone().serve(&identity, true).await;
-        let counting = Counting {
-            expire_in: Some(Duration::from_secs(9)),
-            ..Counting::default()
-        };
-        let options = Options::new(clock).credentials(counting.clone());
-        let target = dsql(
-            address.port(),
-            &format!("&ca={}", identity.ca_path()),
-            options,
-        );
-        target.connect(0, soon(clock)).await.unwrap();
-        // Due for renewal after 6 of 9 s, unusable after 8.4.
-        clock.sleep(Duration::from_millis(6_200)).await;
-        counting.failures.store(1, Ordering::SeqCst);
-        target.connect(0, soon(clock)).await.unwrap();
-        target.connect(0, soon(clock)).await.unwrap();
-        assert_eq!(counting.asked(), 2);
-        assert_eq!(fake.seen().len(), 3);
     });
 }
 

@@ -36,6 +36,19 @@ async fn value(conn: &Conn, sql: &str) -> String {
         .unwrap_or_default()
 }
 
+const SLEEP: &str = "SELECT pg_sleep(60)";
+
+/// Waits until the session with that pid runs [`SLEEP`].
+async fn until_asleep(watcher: &Conn, pid: &str, clock: Clock) {
+    let asleep = format!(
+        "SELECT count(*) FROM pg_stat_activity \
+         WHERE pid = {pid} AND state = 'active' AND query = '{SLEEP}'"
+    );
+    while value(watcher, &asleep).await != "1" {
+        clock.sleep(Duration::from_millis(5)).await;
+    }
+}
+
 #[test]
 fn a_session_opens_with_its_settings() {
     with_postgres(async |url, clock| {
@@ -105,17 +118,10 @@ fn a_killed_backend_is_a_lost_connection() {
         let (_, victim) = connect(url, clock).await;
         let (_, killer) = connect(url, clock).await;
         let pid = value(&victim, "SELECT pg_backend_pid()").await;
-        let sleeping = victim.client.simple_query("SELECT pg_sleep(30)");
-        let killing = async {
-            let busy = format!(
-                "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND query LIKE '%pg_sleep(30)%' AND state = 'active'"
-            );
-            while value(&killer, &busy).await != "1" {
-                clock.sleep(Duration::from_millis(5)).await;
-            }
+        let (slept, _) = tokio::join!(victim.client.simple_query(SLEEP), async {
+            until_asleep(&killer, &pid, clock).await;
             value(&killer, &format!("SELECT pg_terminate_backend({pid})")).await
-        };
-        let (slept, _) = tokio::join!(sleeping, killing);
+        });
         let failure = SqlFailure::from_driver(&slept.unwrap_err());
         assert_eq!(
             (failure.class, failure.sqlstate.as_deref()),
@@ -135,13 +141,11 @@ fn an_abandoned_statement_is_cancelled() {
         let (_, slow) = connect(url, clock).await;
         let (_, watcher) = connect(url, clock).await;
         let pid = value(&slow, "SELECT pg_backend_pid()").await;
-        let waited = clock
-            .timeout(
-                Duration::from_millis(200),
-                slow.client.simple_query("SELECT pg_sleep(60)"),
-            )
-            .await;
-        assert!(waited.is_none());
+        tokio::select! {
+            biased;
+            _ = slow.client.simple_query(SLEEP) => panic!("it did not sleep"),
+            () = until_asleep(&watcher, &pid, clock) => {}
+        }
         let asked = clock.now();
         slow.abandon().await;
         let alive = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
@@ -159,8 +163,10 @@ fn an_abandoned_statement_is_cancelled() {
 fn a_cancelled_statement_leaves_the_session_alone() {
     with_postgres(async |url, clock| {
         let (target, conn) = connect(url, clock).await;
-        let (slept, ()) = tokio::join!(conn.client.simple_query("SELECT pg_sleep(30)"), async {
-            clock.sleep(Duration::from_millis(200)).await;
+        let (_, watcher) = connect(url, clock).await;
+        let pid = value(&conn, "SELECT pg_backend_pid()").await;
+        let (slept, ()) = tokio::join!(conn.client.simple_query(SLEEP), async {
+            until_asleep(&watcher, &pid, clock).await;
             conn.cancel().await;
         });
         let failure = SqlFailure::from_driver(&slept.unwrap_err());
