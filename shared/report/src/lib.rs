@@ -1,6 +1,7 @@
 //! (chapter follows)
 mod build;
 mod figures;
+mod files;
 mod html;
 mod input;
 mod json;
@@ -12,6 +13,7 @@ mod terminal;
 mod view;
 
 pub use figures::*;
+pub use files::{FilesError, prepare_folder, read_summary, write_all};
 pub use html::html;
 pub use input::*;
 pub use json::to_json;

@@ -2,7 +2,7 @@
 
 mod sample;
 
-use fabric_report::{Style, Summary, terminal};
+use fabric_report::{CellReport, RunInfo, Style, Summary, html, terminal};
 
 fn summary() -> Summary {
     Summary::build(&sample::sweep(), &sample::with_trouble())
@@ -38,4 +38,135 @@ fn colour_is_an_addition() {
     }
     assert_eq!(painted, plain);
     assert!(!plain.contains('\x1b'));
+}
+
+/// Every element of the page that has something to say, a line each.
+fn outline(page: &str) -> String {
+    const SAID: [&str; 9] = [
+        "title",
+        "h1",
+        "h2",
+        "h3",
+        "figcaption",
+        "th",
+        "summary",
+        "desc",
+        "li",
+    ];
+    let mut out = String::new();
+    for piece in page.split('<').skip(1) {
+        let Some((tag, text)) = piece.split_once('>') else {
+            continue;
+        };
+        let name = tag.split(' ').next().unwrap();
+        let text = text.trim();
+        if SAID.contains(&name) && !text.is_empty() {
+            out.push_str(&format!("{name}: {text}\n"));
+        }
+    }
+    out
+}
+
+fn page() -> String {
+    html(&summary(), None)
+}
+
+#[test]
+fn the_page_says_what_it_should() {
+    let mut cells = sample::with_trouble();
+    cells.retain(|report| report.cell.block == "D");
+    let page = html(&Summary::build(&sample::sweep(), &cells), None);
+    insta::assert_snapshot!("page", outline(&page));
+}
+
+#[test]
+fn the_page_stands_alone() {
+    let page = page();
+    for outside in [
+        "http:", "https:", "<script", "<link", "src=", "@import", "url(//",
+    ] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("name=\"viewport\""));
+    assert!(page.contains("prefers-color-scheme: dark"));
+    assert!(page.contains("@media print"));
+    // The verdict comes before any figure.
+    assert!(page.find("NOT OK").unwrap() < page.find("<svg").unwrap());
+    assert!(page.find("NOT OK").unwrap() < page.find("<table").unwrap());
+}
+
+#[test]
+fn its_elements_are_closed_in_order_and_its_ids_are_unique() {
+    const VOID: [&str; 3] = ["meta", "br", "!DOCTYPE"];
+    let page = page();
+    let style = page.find("<style>").unwrap()..page.find("</style>").unwrap();
+    let page = format!("{}{}", &page[..style.start], &page[style.end + 8..]);
+    let mut open = Vec::new();
+    let mut ids = std::collections::BTreeSet::new();
+    for piece in page.split('<').skip(1) {
+        let tag = piece.split('>').next().unwrap();
+        let name = tag.split(' ').next().unwrap();
+        match name.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop(), Some(name)),
+            None if VOID.contains(&name) => {}
+            None => open.push(name),
+        }
+        if let Some((_, id)) = tag.split_once(" id=\"") {
+            assert!(
+                ids.insert(id.split('"').next().unwrap()),
+                "{id} is there twice"
+            );
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    for link in page.split("href=\"#").skip(1) {
+        let id = link.split('"').next().unwrap();
+        assert!(ids.contains(id), "#{id} leads nowhere");
+    }
+}
+
+#[test]
+fn what_others_wrote_is_escaped() {
+    const HOSTILE: &str = "<script>alert('x')</script>\"&<img src=x>";
+    let mut sweep = sample::sweep();
+    sweep.name = HOSTILE.into();
+    sweep.about = Some(HOSTILE.into());
+    sweep.targets[0].name = HOSTILE.into();
+    let mut cells = sample::with_trouble();
+    for report in &mut cells {
+        report.cell.target = HOSTILE.into();
+        report.cell.block.push_str(HOSTILE);
+        report.cell.id.push_str(HOSTILE);
+        for rep in &mut report.reps {
+            rep.verify_ok = Some(false);
+            rep.verify_problems = vec![HOSTILE.into()];
+            let parts = std::mem::take(&mut rep.result.by_endpoint);
+            let renamed = parts
+                .into_iter()
+                .map(|(name, part)| (format!("{HOSTILE}{name}"), part));
+            rep.result.by_endpoint = renamed.collect();
+        }
+    }
+    let run = RunInfo {
+        commit: Some(HOSTILE.into()),
+        ..RunInfo::default()
+    };
+    let page = html(&Summary::build(&sweep, &cells), Some(&run));
+    assert!(!page.contains("<script") && !page.contains("<img"));
+    assert!(page.matches("&lt;script&gt;").count() > 50);
+}
+
+#[test]
+fn a_report_of_nothing_is_still_a_report() {
+    let empty = Summary::build(&sample::sweep(), &[]);
+    assert!(terminal(&empty, Style::default()).contains("0 cells"));
+    assert!(html(&empty, None).contains("0 cells"));
+    let cell = sample::cells().remove(0).cell;
+    let unrun = Summary::build(&sample::sweep(), &[CellReport { cell, reps: vec![] }]);
+    let text = terminal(&unrun, Style::default());
+    assert!(
+        text.contains("0/0") && text.contains("3 of 3 reps did not run"),
+        "{text}"
+    );
+    assert!(html(&unrun, None).contains("PARTIAL"));
 }

@@ -183,7 +183,7 @@ fn small_table(label: &str, header: &[(&str, &str)], rows: Vec<Vec<String>>) -> 
     let words = |index: usize| (index == 0).then_some("words");
     html! {
         @if !rows.is_empty() {
-            div.scroll tabindex="0" role="region" aria-label=(label) {
+            div.scroll.fit tabindex="0" role="region" aria-label=(label) {
                 table {
                     thead { tr {
                         @for (index, (name, unit)) in header.iter().enumerate() {
