@@ -178,7 +178,7 @@ fn postgres(mut url: Url, options: &Options) -> Result<Target, TargetError> {
         shown,
         endpoints,
         options.clock,
-        Way::Network(network),
+        Way::Network(Box::new(network)),
     ))
 }
 
@@ -278,7 +278,7 @@ fn dsql(mut url: Url, options: &Options) -> Result<Target, TargetError> {
         shown,
         endpoints,
         options.clock,
-        Way::Network(network),
+        Way::Network(Box::new(network)),
     ))
 }
 

@@ -84,7 +84,7 @@ pub(crate) enum Way {
     /// In-memory pipes; user `admin`, no TLS, no token.
     Pipes(Arc<dyn Dial>),
     /// Sockets.
-    Network(Network),
+    Network(Box<Network>),
 }
 
 /// What a report says about a target.

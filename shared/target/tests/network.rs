@@ -1,5 +1,8 @@
 //! Sockets, TLS and tokens, against a server of our own on loopback.
 
+// The lint knows test functions only, not their helpers.
+#![allow(clippy::unwrap_used)]
+
 mod fake;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -450,9 +453,8 @@ fn no_secret_is_printed_or_traced() {
                 !text.contains(&signature[..64]),
                 "the token is in the trace"
             );
-            for line in text.lines().filter(|line| line.contains("marked")) {
-                panic!("a secret is in the trace: {line}");
-            }
+            let told = text.lines().find(|line| line.contains("marked"));
+            assert_eq!(told, None, "a secret is in the trace");
         });
     });
     assert!(!said.contains("marked"), "{said}");

@@ -1,5 +1,8 @@
 //! Against a real PostgreSQL: the one that FABRIC_TEST_POSTGRES names.
 
+// The lint knows test functions only, not their helpers.
+#![allow(clippy::unwrap_used)]
+
 use std::time::Duration;
 
 use clock::{Clock, Time, real_runtime};

@@ -1,6 +1,9 @@
 //! Opening over pipes in virtual time: what is retried, for how long, and what
 //! it leaves behind.
 
+// The lint knows test functions only, not their helpers.
+#![allow(clippy::unwrap_used)]
+
 mod fake;
 
 use std::sync::Arc;

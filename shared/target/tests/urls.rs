@@ -1,17 +1,22 @@
 //! What a URL and the environment come to, and what is refused.
 
+// The lint knows test functions only, not their helpers.
+#![allow(clippy::unwrap_used)]
+
 mod fake;
 
 use clock::Clock;
 use fabric_target::{Endpoint, Kind, Options, Target, TargetError};
 
-fn read(url: &str, environment: &[(&str, &str)]) -> Result<Target, TargetError> {
+fn read(url: &str, environment: Environment<'_>) -> Result<Target, TargetError> {
     let options = Options::new(Clock::real()).environment(environment.iter().copied());
     Target::from_url(url, options)
 }
 
+type Environment<'a> = &'a [(&'a str, &'a str)];
+
 /// Names of the endpoints and the URL as reports show it.
-fn shown(url: &str, environment: &[(&str, &str)]) -> (Vec<String>, String) {
+fn shown(url: &str, environment: Environment<'_>) -> (Vec<String>, String) {
     let target = read(url, environment).unwrap_or_else(|error| panic!("{url}: {error}"));
     let names = target
         .endpoints()
@@ -28,7 +33,7 @@ fn with_ca(test: impl FnOnce(&str)) {
 
 #[test]
 fn postgres_urls() {
-    let table: &[(&str, &[(&str, &str)], &[&str], &str)] = &[
+    let table: &[(&str, Environment<'_>, &[&str], &str)] = &[
         (
             "postgres://u:p@h/db",
             &[],
@@ -127,7 +132,7 @@ fn postgres_urls() {
 fn dsql_urls() {
     with_ca(|ca| {
         let ca = ("FABRIC_CA_FILE", ca);
-        let table: &[(&str, &[(&str, &str)], &[&str], &str)] = &[
+        let table: &[(&str, Environment<'_>, &[&str], &str)] = &[
             (
                 "dsql://abc.dsql.us-east-1.on.aws",
                 &[],
@@ -204,7 +209,7 @@ fn dsql_urls() {
 
 #[test]
 fn refusals_name_the_place_and_what_would_do() {
-    let table: &[(&str, &[(&str, &str)], &str)] = &[
+    let table: &[(&str, Environment<'_>, &str)] = &[
         (
             "",
             &[],
