@@ -101,6 +101,13 @@ pub(crate) fn explain(error: &io::Error) -> String {
         )) => "TLS: the certificate's issuer is not trusted; name a PEM file with the right CA \
              (ca= for dsql://, sslrootcert= for postgres://, or FABRIC_CA_FILE)"
             .to_owned(),
+        // What `openssl req -x509` makes for a server by itself; the verifier
+        // names it in its own type alone.
+        Some(inner) if inner.to_string().contains("CaUsedAsEndEntity") => {
+            "TLS: the server shows a CA's certificate as its own; give it one that a CA has \
+             signed, or make it with basicConstraints=CA:FALSE"
+                .to_owned()
+        }
         Some(inner) => format!("TLS: {inner}"),
         None => error.to_string(),
     }
