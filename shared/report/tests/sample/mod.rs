@@ -108,7 +108,7 @@ pub fn rep(params: &AppendParams, rep: u32) -> RepReport {
         let failed = attempts == 25;
         starved += u64::from(failed);
         let attempt = Duration::from_micros(trip_us - 1_000 + dice.below(2_000 + 200 * attempts));
-        let response = attempt * u32::try_from(attempts).unwrap() * (1 + params.batch / 20);
+        let response = attempt * attempts as u32 * (1 + params.batch / 20);
         let start_us = clock_us[writer];
         let end_us = start_us + response.as_micros() as u64;
         clock_us[writer] = end_us + u64::from(params.writers - 1) * 170_000;
