@@ -224,7 +224,7 @@ fn check_targets(
         return Err(SweepError::at(
             &draft.target_place,
             format!(
-                "no target is named {:?}; there are {}{near}",
+                "no target is named {:?}; the sweep has {}{near}",
                 draft.target,
                 one_of(&known)
             ),
@@ -361,7 +361,7 @@ impl Sweep {
                     known.push(DEFAULT_TARGET);
                 }
                 return refuse(format!(
-                    "no target is named {}; there are {}",
+                    "no target is named {}; the sweep has {}",
                     quote(name),
                     one_of(&known)
                 ));
@@ -379,6 +379,9 @@ impl Sweep {
         };
         match Address::parse(url) {
             Ok(address) => Ok((name.to_owned(), address)),
+            Err(problem) if problem.contains(Address::FORMS) => {
+                refuse(format!("{problem}, or NAME= one of these"))
+            }
             Err(problem) => refuse(problem),
         }
     }

@@ -174,7 +174,7 @@ fn without_a_preset_the_target_is_an_axis() {
     );
     assert_eq!(
         on(&sweep, &["x=sim:p"]).unwrap_err(),
-        "--on: no target is named \"x\"; there are `dsql` or `pg`"
+        "--on: no target is named \"x\"; the sweep has `dsql` or `pg`"
     );
     assert_eq!(
         on(&sweep, &["pg=sim:p", "pg=sim:q"]).unwrap_err(),

@@ -186,3 +186,64 @@ fn the_schema_accepts_every_sweep() {
         assert!(problems.is_empty(), "{name}: {problems:?}");
     }
 }
+
+/// Every example of the documentation is a sweep that works, and every line
+/// that it shows as a message is one that some input gets.
+#[test]
+fn the_documentation_holds() {
+    let text = std::fs::read_to_string(root().join("docs/sweep-file.md")).unwrap();
+    let validator = jsonschema::validator_for(&fabric_plan::schema()).unwrap();
+    let fenced = |tag: &str| {
+        let open = format!("```{tag}\n");
+        let parts: Vec<String> = text
+            .split(&open)
+            .skip(1)
+            .map(|part| part.split("```").next().unwrap().to_owned())
+            .collect();
+        parts
+    };
+    let examples = fenced("json");
+    assert!(examples.len() >= 9, "{}", examples.len());
+    for example in &examples {
+        let plan = parse(example).and_then(|sweep| sweep.plan(&Overrides::default()));
+        assert!(plan.is_ok(), "{example}\n{plan:?}");
+        assert!(
+            validator.is_valid(&serde_json::from_str(example).unwrap()),
+            "{example}"
+        );
+    }
+    let snapshot = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots/refused__messages.snap"),
+    )
+    .unwrap();
+    for line in text
+        .lines()
+        .filter(|line| line.starts_with("blocks[") || line.starts_with("line "))
+    {
+        // The number of the block differs.
+        let tail = line.split_once(']').map_or(line, |(_, tail)| tail);
+        assert!(snapshot.contains(tail), "{line}");
+    }
+    // Every key and every default of the schema is in the tables.
+    let schema = fabric_plan::schema();
+    let block = &schema["definitions"]["Block"]["oneOf"][0]["properties"];
+    let retry = &schema["definitions"]["Retry"]["properties"];
+    let rows: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    for (key, property) in [block, retry, &schema["properties"]]
+        .iter()
+        .flat_map(|properties| properties.as_object().unwrap())
+    {
+        let row = rows
+            .iter()
+            .find(|row| row.starts_with(&format!("| `{key}` |")));
+        let row = row.unwrap_or_else(|| panic!("{key} is not documented"));
+        let last = row.trim_end_matches('|').rsplit('|').next().unwrap().trim();
+        if let Some(default) = property.get("default") {
+            let default = default.as_str().map_or(default.to_string(), str::to_owned);
+            assert_eq!(last.trim_matches('`'), default, "default of {key}");
+        }
+    }
+}
