@@ -114,7 +114,7 @@ fn account(rep: &RepReport) -> RepReport {
         counts.planned = planned;
         if rep.workers_reported < rep.workers_expected {
             counts.lost += unreported;
-        } else if rep.error.is_some() {
+        } else if rep.error.is_some() || rep.partial || rep.result.stopped {
             counts.skipped += unreported;
         }
     }

@@ -54,8 +54,8 @@ pub struct RepReport {
     pub result: ShardResult,
     /// Operations that the plan holds, where a number of operations bounds the
     /// rep. What the shards did not report of it is added as lost when a worker
-    /// is missing, as skipped when the rep could not run, and left unaccounted
-    /// for otherwise.
+    /// is missing, as skipped when the rep could not run or was stopped, and left
+    /// unaccounted for otherwise.
     pub planned: Option<u64>,
     /// Workers that the wave was made of.
     pub workers_expected: u32,
@@ -73,7 +73,7 @@ pub struct RepReport {
     pub verify_ok: Option<bool>,
     /// What was not, a line each.
     pub verify_problems: Vec<String>,
-    /// Why it could not run.
+    /// Why it could not run, or not to its end.
     pub error: Option<RepError>,
     /// It ended before its plan did (Ctrl-C, a stop flag, the end of a Lambda).
     pub partial: bool,
@@ -88,7 +88,7 @@ pub struct Step {
     pub seconds: f64,
 }
 
-/// Why a rep could not run.
+/// Why a rep could not run, or not to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RepError {
     /// Its connections could not all be opened. That is a result: 0 operations

@@ -70,7 +70,10 @@ pub(crate) fn judge(rep: &RepReport, open_loop: bool) -> Judgement {
     let mut because = Vec::new();
 
     if let Some(RepError::Run(reason)) = &rep.error {
-        because.push(format!("did not run: {reason}"));
+        because.push(match result.span_us() {
+            None => format!("did not run: {reason}"),
+            Some(_) => format!("did not end well: {reason}"),
+        });
     }
     let unaccounted = result.total.counts.unaccounted();
     if unaccounted != 0 {

@@ -165,7 +165,7 @@ pub struct RepSummary {
     /// What was measured.
     #[serde(flatten)]
     pub measured: Measured,
-    /// Why it could not run.
+    /// Why it could not run, or not to its end.
     pub error: Option<String>,
 }
 

@@ -5,7 +5,7 @@ mod sample;
 
 use std::time::Duration;
 
-use fabric_report::{CellReport, RepReport, Summary, exit_code, figure};
+use fabric_report::{CellReport, RepError, RepReport, Summary, exit_code, figure};
 use plan::{Threshold, Trips};
 
 fn good() -> CellReport {
@@ -95,6 +95,29 @@ fn operations_of_a_missing_worker_are_lost() {
         (figures.planned, figures.lost, figures.unaccounted),
         (256, 128, 0)
     );
+}
+
+#[test]
+fn what_a_stopped_rep_did_not_start_is_skipped() {
+    let summary = with(|rep| {
+        rep.planned = Some(200);
+        rep.result.stopped = true;
+    });
+    let rep = &summary.cells[0].reps[1].measured;
+    assert_eq!((rep.figures.skipped, rep.figures.unaccounted), (72, 0));
+    assert!(rep.partial && summary.partial);
+}
+
+#[test]
+fn an_error_after_the_load_keeps_its_figures() {
+    let summary = with(|rep| rep.error = Some(RepError::Run("clean: connection lost".into())));
+    let rep = &summary.cells[0].reps[1].measured;
+    assert_eq!(
+        rep.invalid_because,
+        ["did not end well: clean: connection lost"]
+    );
+    assert_eq!(rep.figures.committed, 128);
+    assert_eq!(exit_code(&summary), 2);
 }
 
 #[test]

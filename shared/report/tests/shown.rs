@@ -58,7 +58,7 @@ fn outline(page: &str) -> String {
         let Some((tag, text)) = piece.split_once('>') else {
             continue;
         };
-        let name = tag.split(' ').next().unwrap();
+        let name = tag.split(' ').next().unwrap_or_default();
         let text = text.trim();
         if SAID.contains(&name) && !text.is_empty() {
             out.push_str(&format!("{name}: {text}\n"));

@@ -105,17 +105,14 @@ impl Hist {
         // bit of 0.999, the one after.
         let share = (percentile / 100.0).clamp(0.0, 1.0);
         let rank = (share * self.n() as f64 - 1e-6).ceil().max(1.0) as u64;
-        if rank > self.in_range() {
-            return Some(ms(HIGH_US));
-        }
-        let mut below = 0;
-        let us = self
-            .counts()
-            .find(|(_, count)| {
-                below += count;
-                below >= rank
-            })
-            .map_or(self.max_us, |(top, _)| top);
+        let us = match &self.buckets {
+            // Half a value below the rank: the crate rounds up to the next
+            // whole one, which is the rank for certain.
+            Some(buckets) if rank <= buckets.len() => {
+                buckets.value_at_quantile((rank as f64 - 0.5) / buckets.len() as f64)
+            }
+            _ => HIGH_US,
+        };
         Some(ms(us.min(self.max_us)))
     }
 
