@@ -8,6 +8,7 @@ extern crate fabric_workload as workload;
 
 mod backend;
 mod interleavings;
+mod model;
 mod tamper;
 mod traps;
 mod unknown;
