@@ -2,9 +2,10 @@
 
 use crate::error::{Place, SweepError, grouped};
 use crate::file::MAX_RECORDS;
-use crate::scalar::{Raw, Whole, check};
+use crate::scalar::{Raw, check};
 use crate::sweep::{Overrides, Plan, from_tree};
 use crate::tree::Node;
+use crate::value::Whole;
 
 /// The simulator preset that `fabric append` runs on where `--on` says nothing.
 const PRESET: &str = "us-pair-workstation";

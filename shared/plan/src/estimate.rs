@@ -18,12 +18,12 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Add;
-use std::sync::LazyLock;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::cell::{AppendParams, Cell, Params, Trips};
 use crate::error::grouped;
+use crate::prices::PRICES;
 use crate::sweep::Plan;
 use crate::target::{AddressKind, TargetSpec};
 
@@ -390,34 +390,6 @@ fn around(row_bytes: f64, records: Range, regions: f64) -> Range {
     read + records.times(deleted) + transactions.scaled(least)
 }
 
-#[derive(Debug, Deserialize)]
-struct Prices {
-    free_dpu_a_month: u64,
-    regions: Vec<Price>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Price {
-    region: String,
-    usd_per_million_dpu: f64,
-    as_of: String,
-    source: String,
-}
-
-impl Prices {
-    fn of(&self, region: &str) -> Option<&Price> {
-        self.regions.iter().find(|price| price.region == region)
-    }
-}
-
-/// The price list. A test reads it, so that it is never found broken here.
-static PRICES: LazyLock<Prices> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("prices.json")).unwrap_or(Prices {
-        free_dpu_a_month: 0,
-        regions: Vec::new(),
-    })
-});
-
 /// What the ranges rest on.
 fn basis(plan: &Plan, assumptions: &Assumptions, cells: &[CellEstimate]) -> Vec<String> {
     let sites: Vec<(&TargetSpec, Site)> = plan
@@ -529,13 +501,6 @@ mod tests {
 
     fn within(range: Range, value: f64) -> bool {
         range.low <= value && value <= range.high
-    }
-
-    #[test]
-    fn the_price_list_reads() {
-        assert!(serde_json::from_str::<Prices>(include_str!("prices.json")).is_ok());
-        assert_eq!(PRICES.of("us-east-1").unwrap().usd_per_million_dpu, 8.0);
-        assert!(PRICES.of("nowhere").is_none());
     }
 
     #[test]

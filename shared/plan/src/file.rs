@@ -8,11 +8,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
 use crate::cell::{AppendParams, Isolation, Placement, Retry, SplitTag, Trips};
-use crate::scalar::{
-    Axis, Decimal, Figure, Flag, Host, Limit, Name, One, OrNull, Prose, SqlState, Where, Whole,
-    Word,
-};
+use crate::scalar::{Axis, One};
 use crate::target::Address;
+use crate::value::{
+    Decimal, Figure, Flag, Host, Limit, Name, OrNull, Prose, SqlState, Where, Whole, Word,
+};
 
 /// Connections that a DSQL cluster takes.
 pub(crate) const MAX_CONNECTIONS: u64 = 10_000;

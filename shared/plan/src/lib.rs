@@ -9,7 +9,7 @@
 //!    that are there twice (`tree`).
 //! 2. A reader that knows where it is turns the tree into the file's types
 //!    (`read`, `file`). Each scalar's type says once what it accepts
-//!    (`scalar`): its bounds, the words of its error message and its part of
+//!    (`scalar`, `value`): its bounds, the words of its error message and its part of
 //!    the JSON Schema ([`schema`]) are one declaration.
 //! 3. Each block inherits from `defaults` and is multiplied out: the product of
 //!    its lists in the order in which they are written, the last one fastest.
@@ -44,6 +44,7 @@ mod error;
 mod estimate;
 mod figures;
 mod file;
+mod prices;
 mod read;
 mod scalar;
 mod schema;
@@ -51,6 +52,7 @@ mod share;
 mod sweep;
 mod target;
 mod tree;
+mod value;
 
 pub use append::{AppendArgs, append_cell};
 pub use cell::*;

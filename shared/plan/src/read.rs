@@ -2,7 +2,7 @@
 //! the place and are worded for the one who wrote the file.
 //!
 //! Keys, bounds and words are declared once, on the types in [`crate::file`]
-//! and [`crate::scalar`]; this reader knows nothing of the format but one
+//! and [`crate::value`]; this reader knows nothing of the format but one
 //! thing: an object that is read as an enum names its variant under
 //! [`TAG`]. Null is a value like any other here, not an absent key.
 

@@ -9,9 +9,10 @@ use crate::file::{
     Block, DEFAULT_REPS, MAX_BLOCKS, MAX_TARGETS, Reps, Seed, SweepFile, TargetFile,
 };
 use crate::read::read;
-use crate::scalar::{Axis, Name, Raw, check};
+use crate::scalar::{Axis, Raw, check};
 use crate::target::{Address, AddressKind, TargetSpec};
 use crate::tree::Node;
+use crate::value::Name;
 
 /// The name by which a block picks the sweep's default target.
 pub(crate) const DEFAULT_TARGET: &str = "default";

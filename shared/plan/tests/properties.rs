@@ -2,6 +2,9 @@
 //! product of its lists, and what is accepted is within bounds and within the
 //! schema.
 
+// A test's helpers fail the test by panicking, as its body does.
+#![allow(clippy::unwrap_used)]
+
 use std::sync::LazyLock;
 
 use fabric_plan::{Overrides, Params, Plan, parse, schema};

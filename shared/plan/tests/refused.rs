@@ -1,6 +1,9 @@
 //! What is refused, and with which words: every line of the snapshot is an
 //! input and the message that a user gets for it.
 
+// A test's helpers fail the test by panicking, as its body does.
+#![allow(clippy::unwrap_used)]
+
 use std::fmt::Write;
 
 use fabric_plan::{AppendArgs, Overrides, append_cell, parse, schema};
