@@ -439,7 +439,7 @@ pub(crate) fn verdict_line(summary: &Summary) -> String {
         invariants,
     } = &summary.verdict;
     if *ok {
-        return format!("OK: {cells}, all valid and verified, no threshold broken");
+        return format!("OK: {cells}, all valid, no invariant and no threshold broken");
     }
     let mut parts = Vec::new();
     if !invariants.is_empty() {

@@ -1,5 +1,8 @@
 //! A report's folder is written as a whole or not at all.
 
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
 mod sample;
 
 use std::fs;

@@ -1,6 +1,9 @@
 //! Each reason for which a rep is not trusted, each limit that can be broken,
 //! and what they make of the exit code.
 
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
 mod sample;
 
 use std::time::Duration;

@@ -1,6 +1,9 @@
 //! The committed schemas are current, real output satisfies them, and they
 //! would notice if it did not. `UPDATE_SCHEMA=1` writes them anew.
 
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
 mod sample;
 
 use std::fs;

@@ -1,5 +1,8 @@
 //! What is shown, as it is shown: on the terminal and as a page.
 
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
 mod sample;
 
 use fabric_report::{CellReport, RunInfo, Style, Summary, html, terminal};

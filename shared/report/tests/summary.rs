@@ -1,6 +1,9 @@
 //! `summary.json`: what is in it, that it is the same every time, and that its
 //! percentiles are those of the raw values.
 
+// Helpers of tests may unwrap as tests do.
+#![allow(clippy::unwrap_used)]
+
 mod sample;
 
 use std::time::Duration;
