@@ -5,28 +5,25 @@
 //! the percentile of all their values, a rate is total work over total time.
 //! Only the confidence intervals start from one figure per rep.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use plan::{Cell, Params};
-use serde_json::Value;
 use stats::{Hist, Mean95, Part, Rates, RoundTrips, Series, ShardResult};
 
-use crate::figures::{Figures, Quantiles, round};
+use crate::blocks::blocks;
+use crate::figures::{Figures, round};
 use crate::input::{CellReport, RepError, RepReport, Step, SweepInfo};
 use crate::judge::{is_open_loop, judge, rate_reached_pct, verdict};
+use crate::redact::without_password;
 use crate::summary::{
-    BlockSummary, CellSummary, Curve, Instrument, Interval, Measured, Merged, RepSummary, Rtt,
-    SeriesSummary, StepSummary, Summary, TargetSummary, VERSION, Verify,
+    CellSummary, Curve, Instrument, Interval, Measured, Merged, RepSummary, Rtt, SeriesSummary,
+    StepSummary, Summary, TargetSummary, VERSION, Verify,
 };
 
 /// Percentiles of [`Curve`]: dense enough for a line on a log(1 - q) axis.
 const CURVE: [f64; 14] = [
     0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999,
 ];
-
-/// Writers per stream up to which a cell counts as low contention, as in the
-/// report that the hash-chain sweep comes from.
-const LOW_CONTENTION_WRITERS: u32 = 8;
 
 impl Summary {
     /// Derives everything that is reported from everything that was measured.
@@ -122,7 +119,7 @@ fn account(rep: &RepReport) -> RepReport {
 }
 
 /// The index of the last attempt at every rep, in the order of the reps.
-fn last_attempts(reps: &[RepReport]) -> Vec<usize> {
+pub(crate) fn last_attempts(reps: &[RepReport]) -> Vec<usize> {
     let mut last: BTreeMap<u32, usize> = BTreeMap::new();
     for (index, rep) in reps.iter().enumerate() {
         let kept = last.entry(rep.rep).or_insert(index);
@@ -425,164 +422,9 @@ fn intervals(reps: &[&RepSummary]) -> BTreeMap<String, Interval> {
     intervals
 }
 
-fn blocks(cells: &[CellReport]) -> Vec<BlockSummary> {
-    let mut names: Vec<&str> = Vec::new();
-    for report in cells {
-        if !names.contains(&report.cell.block.as_str()) {
-            names.push(&report.cell.block);
-        }
-    }
-    names
-        .into_iter()
-        .map(|name| {
-            let of_block = |report: &&CellReport| report.cell.block == name;
-            let cells: Vec<&CellReport> = cells.iter().filter(of_block).collect();
-            let axes = axes(&cells);
-            let low_contention_first_try_ms = if axes.iter().all(|axis| axis == "writers") {
-                low_contention(&cells)
-            } else {
-                BTreeMap::new()
-            };
-            BlockSummary {
-                name: name.to_owned(),
-                axes,
-                low_contention_first_try_ms,
-            }
-        })
-        .collect()
-}
-
-/// The parameters in which the cells differ.
-fn axes(cells: &[&CellReport]) -> Vec<String> {
-    let all: Vec<BTreeMap<String, Value>> = cells
-        .iter()
-        .map(|report| leaves(&report.cell.params))
-        .collect();
-    let paths: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
-    let differ = |path: &&&String| {
-        all.windows(2)
-            .any(|two| two[0].get(**path) != two[1].get(**path))
-    };
-    let mut axes: Vec<String> = paths
-        .iter()
-        .filter(differ)
-        .map(|path| (*path).clone())
-        .collect();
-    if cells
-        .windows(2)
-        .any(|two| two[0].cell.target != two[1].cell.target)
-    {
-        axes.insert(0, "target".to_owned());
-    }
-    axes
-}
-
-/// All parameters by their path, such as `retry.base_ms`.
-pub(crate) fn leaves(params: &Params) -> BTreeMap<String, Value> {
-    fn collect(path: &str, value: Value, into: &mut BTreeMap<String, Value>) {
-        match value {
-            Value::Object(fields) => {
-                for (name, value) in fields {
-                    let path = match path {
-                        "" => name,
-                        _ => format!("{path}.{name}"),
-                    };
-                    collect(&path, value, into);
-                }
-            }
-            leaf => {
-                into.insert(path.to_owned(), leaf);
-            }
-        }
-    }
-    let mut into = BTreeMap::new();
-    // Parameters come from JSON, so they can be turned into it.
-    if let Ok(value) = serde_json::to_value(params) {
-        collect("", value, &mut into);
-    }
-    into
-}
-
-fn low_contention(cells: &[&CellReport]) -> BTreeMap<String, Quantiles> {
-    let mut merged: BTreeMap<String, Hist> = BTreeMap::new();
-    for CellReport { cell, reps } in cells {
-        let Params::Append(params) = &cell.params;
-        if params.writers > LOW_CONTENTION_WRITERS {
-            continue;
-        }
-        for index in last_attempts(reps) {
-            for (name, part) in &reps[index].result.by_endpoint {
-                let hist = merged.entry(name.clone()).or_default();
-                hist.merge(&part.latencies.first_try);
-            }
-        }
-    }
-    let quantiles = |(name, hist): (String, Hist)| (name, Quantiles::of(&hist));
-    merged.into_iter().map(quantiles).collect()
-}
-
-/// A connection URL or string without what nobody may read.
-///
-/// The targets keep passwords in types that can't be printed; this is the last
-/// line before a file that people share.
-fn without_password(url: &str) -> String {
-    let secret = |pair: &str| {
-        let key = pair.split('=').next().unwrap_or_default().trim();
-        ["password", "sslpassword", "token"].contains(&key.to_ascii_lowercase().as_str())
-    };
-    let Some((scheme, rest)) = url.split_once("://") else {
-        let kept = url.split(' ').filter(|pair| !secret(pair));
-        return kept.collect::<Vec<_>>().join(" ");
-    };
-    let (place, query) = match rest.split_once('?') {
-        Some((place, query)) => (place, Some(query)),
-        None => (rest, None),
-    };
-    // The last @ ends the user's part, also when a password holds one.
-    let place = match place.rsplit_once('@') {
-        Some((user, host)) => match user.split_once(':') {
-            Some((user, _)) => format!("{user}@{host}"),
-            None => place.to_owned(),
-        },
-        None => place.to_owned(),
-    };
-    let kept: Vec<&str> = query
-        .into_iter()
-        .flat_map(|query| query.split('&'))
-        .filter(|pair| !secret(pair))
-        .collect();
-    if kept.is_empty() {
-        format!("{scheme}://{place}")
-    } else {
-        format!("{scheme}://{place}?{}", kept.join("&"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_password_reaches_the_summary() {
-        for (url, shown) in [
-            ("sim:us-pair-workstation", "sim:us-pair-workstation"),
-            ("postgres://u:s3cret@h:5432/db", "postgres://u@h:5432/db"),
-            ("postgres://u:s3@c/ret@h/db", "postgres://u@h/db"),
-            (
-                "postgres://u@h/db?sslmode=require",
-                "postgres://u@h/db?sslmode=require",
-            ),
-            ("postgres://h/db?password=s3cret&a=b", "postgres://h/db?a=b"),
-            ("postgres://h/db?password=s3cret", "postgres://h/db"),
-            ("host=h password=s3cret user=u", "host=h user=u"),
-            (
-                "dsql://one.example,two.example",
-                "dsql://one.example,two.example",
-            ),
-        ] {
-            assert_eq!(without_password(url), shown);
-        }
-    }
 
     #[test]
     fn a_curve_stops_where_values_run_out() {

@@ -33,6 +33,7 @@
 //! does not know terminals: the caller says whether to use colour, and how wide
 //! a line may be ([`Style`]). It compares no two runs.
 
+mod blocks;
 mod build;
 mod figures;
 mod files;
@@ -40,11 +41,13 @@ mod html;
 mod input;
 mod json;
 mod judge;
+mod redact;
 mod run;
 mod schema;
 mod summary;
 mod terminal;
 mod view;
+mod words;
 
 pub use figures::{Figures, LatencyMs, NetQuantiles, Quantiles, UnknownOutcomes};
 pub use files::{FilesError, prepare_folder, read_summary, write_all};

@@ -7,7 +7,7 @@
 
 use maud::{Markup, html};
 
-use crate::view::number;
+use crate::words::number;
 
 /// Size of a drawing in its own units, which are CSS pixels at full width.
 const WIDTH: f64 = 440.0;

@@ -2,7 +2,8 @@
 
 use crate::figures::Figures;
 use crate::summary::{BlockSummary, CellSummary, RepSummary, SeriesSummary, Summary};
-use crate::view::{axis_value, operations, parameter_name};
+use crate::view::{axis_value, operations};
+use crate::words::parameter_name;
 
 use super::chart::{Axis, Chart, Line, Point, Scale};
 

@@ -13,11 +13,12 @@ mod charts;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::build::leaves;
+use crate::blocks::leaves;
 use crate::figures::{Figures, Quantiles};
 use crate::run::RunInfo;
 use crate::summary::{BlockSummary, CellSummary, Measured, Summary};
-use crate::view::{self, LEGEND, Table, figure, parameter, percent};
+use crate::view::{self, LEGEND, Table};
+use crate::words::{figure, number, parameter, percent, plural};
 
 use chart::Chart;
 
@@ -50,7 +51,7 @@ pub fn html(summary: &Summary, run: Option<&RunInfo>) -> String {
                                 li { (target.name) ": " code { (target.url) } }
                             }
                             li { "seed " (summary.seed) }
-                            li { (view::plural(summary.cells.len(), "cell")) }
+                            li { (plural(summary.cells.len(), "cell")) }
                         }
                     }
                     (verdict(summary))
@@ -421,9 +422,9 @@ fn intervals(cell: &CellSummary) -> Markup {
     let rows = cell.merged.ci95.iter().map(|(path, interval)| {
         vec![
             path.clone(),
-            view::number(interval.mean),
-            view::number(interval.low),
-            view::number(interval.high),
+            number(interval.mean),
+            number(interval.low),
+            number(interval.high),
             interval.n.to_string(),
         ]
     });
