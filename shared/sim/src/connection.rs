@@ -220,10 +220,12 @@ impl<W: Wire> Connection<W> {
         self.ready().await
     }
 
-    /// Ends the implicit transaction, if one is open.
+    /// Ends the implicit transaction, if one is open. One that wrote nothing
+    /// has nothing to be decided: it ends with its statement, in no time.
     pub(crate) async fn commit_implicit(&mut self) -> Result<Result<(), SqlError>, Gone> {
         match self.session.pending_commit() {
-            Some(pending) => self.commit(pending.read_only).await,
+            Some(pending) if pending.read_only => Ok(self.session.commit(self.link.now().as_us())),
+            Some(_) => self.commit(false).await,
             None => Ok(Ok(())),
         }
     }

@@ -217,7 +217,7 @@ mod tests {
             Ok(Opening::Cancel)
         );
         assert_eq!(
-            read(b"\0\0\0\x15\0\x03\0\0user\0admin\0\0"),
+            read(b"\0\0\0\x14\0\x03\0\0user\0admin\0\0"),
             Ok(Opening::Startup {
                 minor: 0,
                 parameters: vec![("user", "admin")]

@@ -357,6 +357,153 @@ mod tests {
         }
     }
 
+    /// Signed by another implementation of Signature Version 4, as the SDKs do:
+    /// by `AKIDSIMULATOR` with the secret below, at the beginning of 2026, for
+    /// 900 seconds.
+    const ADMIN: &str = "localhost/?Action=DbConnectAdmin&X-Amz-Algorithm=AWS4-HMAC-SHA256\
+        &X-Amz-Credential=AKIDSIMULATOR%2F20260101%2Fus-east-1%2Fdsql%2Faws4_request\
+        &X-Amz-Date=20260101T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders=host\
+        &X-Amz-Signature=845784f69353b5c436ee9fd21e67addbeb143499dbefbc2c6090863874be6c32";
+
+    /// As above, for a role, by a session with a token of its own.
+    const ROLE: &str = "localhost/?Action=DbConnect&X-Amz-Algorithm=AWS4-HMAC-SHA256\
+        &X-Amz-Credential=AKIDSIMULATOR%2F20260101%2Fus-east-1%2Fdsql%2Faws4_request\
+        &X-Amz-Date=20260101T000000Z&X-Amz-Expires=900\
+        &X-Amz-Security-Token=session%2Ftoken%2B%3D%3D&X-Amz-SignedHeaders=host\
+        &X-Amz-Signature=89c3806287b611bca3e39f51b3b3fa94e31533e79bfbf5a837c934bf5555705a";
+
+    const SIGNED_AT: u64 = 1_767_225_600;
+
+    struct Case {
+        host: &'static str,
+        region: &'static str,
+        user: &'static str,
+        access_key: &'static str,
+        secret: &'static str,
+        age_s: i64,
+    }
+
+    const FITS: Case = Case {
+        host: "localhost",
+        region: "us-east-1",
+        user: "admin",
+        access_key: "AKIDSIMULATOR",
+        secret: "wJalrXUtnFEMI/K7MDENG",
+        age_s: 10,
+    };
+
+    impl Case {
+        fn check(&self, token: &str) -> Result<(), Refusal> {
+            let credentials = Credentials::new(self.access_key, self.secret);
+            let now = Duration::from_secs(SIGNED_AT.strict_add_signed(self.age_s));
+            check(
+                token,
+                &Expected {
+                    credentials: &credentials,
+                    host: self.host,
+                    region: self.region,
+                    user: self.user,
+                    now: SystemTime::UNIX_EPOCH + now,
+                },
+            )
+        }
+    }
+
+    #[test]
+    fn a_token_lets_in_whom_it_was_signed_for() {
+        assert_eq!(FITS.check(ADMIN), Ok(()));
+        assert_eq!(FITS.check(&format!("https://{ADMIN}")), Ok(()));
+        let last_second = Case { age_s: 900, ..FITS };
+        assert_eq!(last_second.check(ADMIN), Ok(()));
+        let clock_behind = Case {
+            age_s: -200,
+            ..FITS
+        };
+        assert_eq!(clock_behind.check(ADMIN), Ok(()));
+        let role = Case {
+            user: "reader",
+            ..FITS
+        };
+        assert_eq!(role.check(ROLE), Ok(()));
+    }
+
+    #[test]
+    fn a_token_for_another_user_region_host_or_key_is_refused() {
+        let wrong_action = Case {
+            user: "reader",
+            ..FITS
+        };
+        assert_eq!(
+            wrong_action.check(ADMIN).unwrap_err().to_string(),
+            "Wrong user to action mapping. user: reader, action: DbConnectAdmin"
+        );
+        assert_eq!(
+            FITS.check(ROLE).unwrap_err().to_string(),
+            "Wrong user to action mapping. user: admin, action: DbConnect"
+        );
+        for case in [
+            Case {
+                host: "127.0.0.1",
+                ..FITS
+            },
+            Case {
+                region: "us-east-2",
+                ..FITS
+            },
+            Case {
+                access_key: "AKIDOTHER",
+                ..FITS
+            },
+            Case {
+                secret: "other",
+                ..FITS
+            },
+            Case {
+                age_s: -400,
+                ..FITS
+            },
+        ] {
+            assert_eq!(case.check(ADMIN), Err(Refusal::Denied));
+        }
+    }
+
+    #[test]
+    fn an_expired_token_is_refused_with_a_hint() {
+        let late = Case { age_s: 901, ..FITS };
+        let refusal = late.check(ADMIN).unwrap_err();
+        assert_eq!(
+            refusal.to_string(),
+            "unable to accept connection, access denied"
+        );
+        assert_eq!(
+            refusal.hint().unwrap(),
+            "Signature expired: 20260101T000000Z is now earlier than 20260101T000001Z \
+             (20260101T001501Z - 900 sec.)"
+        );
+    }
+
+    #[test]
+    fn a_token_that_was_changed_is_refused() {
+        for (from, to) in [
+            ("Expires=900", "Expires=901"),
+            ("SignedHeaders=host", "SignedHeaders=host%3Bx"),
+            ("HMAC-SHA256", "HMAC-SHA512"),
+            ("Date=20260101T000000Z", "Date=20260101T000001Z"),
+            ("%2Fdsql%2F", "%2Frds%2F"),
+            ("Signature=8457", "Signature=8458"),
+            ("Signature=8457", "Signature="),
+            ("&X-Amz-Signature=", "&X-Amz-Signature=00&X-Amz-Signature="),
+            ("/?", "?"),
+            ("&X-Amz-Date=20260101T000000Z", ""),
+        ] {
+            let changed = ADMIN.replacen(from, to, 1);
+            assert_ne!(changed, ADMIN);
+            assert_eq!(FITS.check(&changed), Err(Refusal::Denied), "{changed}");
+        }
+        assert_eq!(FITS.check(""), Err(Refusal::Denied));
+        assert_eq!(FITS.check("secret"), Err(Refusal::Denied));
+    }
+
     #[test]
     fn percent_decoding_refuses_what_is_cut_off() {
         assert_eq!(decoded("a%2Fb%3d").as_deref(), Some("a/b="));

@@ -1,0 +1,13 @@
+//! The simulator from outside: through drivers, psql and bare messages.
+
+extern crate fabric_sim as sim;
+
+mod common;
+mod faults;
+mod garbage;
+mod hermitage;
+mod latency;
+mod limits;
+mod protocol;
+mod recorded;
+mod tcp;
