@@ -1,5 +1,41 @@
 //! What is done to the database: schema, generate, execute, verify, clean.
-//! (Chapter to be completed by the crate's author.)
+//!
+//! A [`Workload`] is one rep of one kind of load. It owns the SQL and nothing
+//! else: the driver above it owns connections, the schedule, retries, pauses and
+//! the clock's use, and knows no table. A rep goes like this:
+//!
+//! 1. [`Workload::prepare`] sees to the tables and the rep's own rows. Their ids
+//!    are unique to the attempt, so that reps never meet each other's rows.
+//! 2. For every connection [`Workload::session`] prepares what is prepared once,
+//!    and every writer gets a memory from [`Workload::writer`].
+//! 3. [`Workload::operation`] generates inputs from the seed and two numbers
+//!    alone, so a retry runs the same operation and any process can say what any
+//!    other was to do.
+//! 4. [`Workload::attempt`] makes one try. It says how the try ended, in the four
+//!    words of [`AttemptEnd`], and how many round trips it awaited.
+//! 5. When that is not known, [`Workload::look_up`] asks the database.
+//! 6. [`Workload::claim`] puts down what was reported; [`Workload::verify`] holds
+//!    the database against all claims of the rep, and against the workload's own
+//!    invariants.
+//! 7. [`Workload::clean`] deletes the rep's rows.
+//!
+//! # What a driver owes
+//!
+//! - One attempt at a time for each writer, on a connection of his own.
+//! - After [`AttemptEnd::Unknown`], a look-up before anything else is said about
+//!   the operation. [`Found::Pending`] means: try again, the workload will send
+//!   nothing that could do harm, and look up again until it is known. Until then
+//!   every attempt that fails may have been overtaken by an earlier one.
+//! - An attempt may be dropped at any await (a deadline, a stop). Its connection
+//!   is then dropped with it, and its outcome is looked up like an unknown one.
+//!
+//! # What is not here
+//!
+//! No retry and no sleep inside an attempt: its latency is the database's alone.
+//! (Preparing and cleaning, which are not measured, do retry what passes by
+//! itself.) No dynamic dispatch: the driver is generic, so an attempt costs no
+//! allocation for its future. No knowledge of the simulator: the same code runs
+//! against it, against PostgreSQL and against DSQL.
 
 pub mod append;
 
@@ -133,6 +169,8 @@ pub trait Workload: Send + Sync {
     fn records(&self, operation: &Self::Operation) -> u64;
 
     /// Makes one attempt. Never retries, never waits but for the database.
+    /// While an earlier attempt of the operation may still commit, it only sends
+    /// what can do no harm beside that.
     fn attempt(
         &self,
         conn: &Conn,
@@ -141,7 +179,8 @@ pub trait Workload: Send + Sync {
         operation: &mut Self::Operation,
     ) -> impl Future<Output = Attempt> + Send;
 
-    /// Looks up what became of the attempts whose outcome is unknown.
+    /// Looks up what became of the attempts whose outcome is unknown, dropped
+    /// ones included; [`Found::Absent`] when no COMMIT of the operation ever left.
     fn look_up(
         &self,
         conn: &Conn,
@@ -150,7 +189,8 @@ pub trait Workload: Send + Sync {
         operation: &mut Self::Operation,
     ) -> impl Future<Output = Result<Found, SqlFailure>> + Send;
 
-    /// The claim about an operation that has ended.
+    /// The claim about an operation that has ended. What is said to have failed
+    /// while it is in doubt is claimed as unknown.
     fn claim(&self, operation: &Self::Operation, said: Said) -> Claim;
 
     /// Checks the database against the claims, through a connection to another

@@ -233,3 +233,57 @@ fn error_at_column(error: &serde_json::Error) -> String {
         .to_string()
         .replace(" at line 1 column ", " at column ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECORD: &str = r#"{"stream_id":1,"seq":1,"prev_hash":"00","hash":"00","payload":"00"}"#;
+    const HEAD: &str = r#"{"stream_id":1,"head_seq":0,"head_hash":"00"}"#;
+
+    fn refused(file: &str) -> String {
+        verify_exported(file.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_file_that_is_no_export_is_refused_with_its_line() {
+        assert_eq!(refused(""), "holds no chain");
+        assert_eq!(refused("\n \n"), "holds no chain");
+        let bad = [
+            ("{", "EOF while parsing an object at column 1"),
+            (r#"{"stream_id":"x"}"#, "invalid type: string"),
+            (r#"{"stream_id":1,"x":2}"#, "unknown field `x`"),
+            (r#"{"stream_id":1,"seq":1}"#, "some fields are missing"),
+            (r#"{"seq":1}"#, "missing field `stream_id`"),
+            (
+                &RECORD.replace("\"hash\":\"00\"", "\"hash\":\"0\""),
+                "hash is not hexadecimal",
+            ),
+            (&RECORD.replace('}', ",\"head_seq\":1}"), "of both kinds"),
+            (HEAD, "a second head of stream 1"),
+        ];
+        for (line, expected) in bad {
+            let refused = refused(&format!("{HEAD}\n{line}\n"));
+            assert!(refused.starts_with("line 2: "), "{refused}");
+            assert!(refused.contains(expected), "{refused}");
+        }
+    }
+
+    #[test]
+    fn streams_may_be_mixed_and_each_is_checked() {
+        let other = RECORD.replace("\"stream_id\":1", "\"stream_id\":2");
+        let verified = verify_exported([RECORD, &other, HEAD].join("\n").as_bytes()).unwrap();
+        assert_eq!(verified.step.rows, 2);
+        for expected in [
+            "stream 1, seq 1: prev_hash is not 32 bytes long",
+            "stream 2, seq 1: prev_hash is not 32 bytes long",
+            "stream 1, seq 1: the last record; the head says that seq 0 is",
+            "stream 2, seq 1: the stream has no head row",
+        ] {
+            assert!(
+                verified.problems.iter().any(|p| p == expected),
+                "{verified:?}"
+            );
+        }
+    }
+}

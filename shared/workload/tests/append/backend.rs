@@ -2,13 +2,15 @@
 //! middle.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use clock::Clock;
 use plan::{AppendParams, Isolation, Placement, Retry, SplitTag, Trips};
-use target::{Conn, Target};
+use sim::{Cluster, FaultPlan};
+use target::{BoxFuture, Conn, Dial, Stream, Target};
 use tokio::net::{TcpListener, TcpStream};
 use workload::append::{Append, Operation, Session, Writer};
 use workload::{Attempt, AttemptEnd, Claim, Said, Verified, Workload};
@@ -30,6 +32,10 @@ pub struct Backend {
 /// Runs a test on every database there is.
 pub fn on_every_backend(test: impl AsyncFn(&Backend)) {
     on_postgres(&test);
+    println!("on the simulator");
+    clock::simulated_runtime().unwrap().block_on(async {
+        test(&Backend::simulator()).await;
+    });
 }
 
 /// Runs a test on PostgreSQL.
@@ -38,12 +44,50 @@ pub fn on_postgres(test: impl AsyncFn(&Backend)) {
         println!("skipped: no PostgreSQL (set FABRIC_TEST_POSTGRES)");
         return;
     };
+    println!("on PostgreSQL");
     clock::real_runtime().unwrap().block_on(async {
         test(&Backend::postgres(&url).await).await;
     });
 }
 
+/// Pipes to the simulator, each with a man in its middle.
+struct Pipes {
+    cluster: Cluster,
+    wires: Arc<Mutex<VecDeque<Wire>>>,
+}
+
+impl Dial for Pipes {
+    fn dial(&self, endpoint: usize) -> BoxFuture<'_, io::Result<Box<dyn Stream>>> {
+        Box::pin(async move {
+            let server = self.cluster.dial(endpoint)?;
+            let (near, far) = tokio::io::duplex(1 << 20);
+            let wire = Wire::between(far, server);
+            self.wires.lock().unwrap().push_back(wire);
+            Ok(Box::new(near) as Box<dyn Stream>)
+        })
+    }
+}
+
 impl Backend {
+    fn simulator() -> Backend {
+        let clock = Clock::simulated();
+        let preset = sim::preset("us-pair-in-region").unwrap();
+        let cluster = Cluster::new(&preset, 1, FaultPlan::default(), clock);
+        let wires = Arc::new(Mutex::new(VecDeque::new()));
+        let names = cluster.endpoints();
+        let pipes = Pipes {
+            cluster,
+            wires: Arc::clone(&wires),
+        };
+        Backend {
+            clock,
+            target: Target::simulator(names, Arc::new(pipes), clock),
+            levels: vec![Isolation::RepeatableRead],
+            locks: false,
+            wires,
+        }
+    }
+
     async fn postgres(url: &str) -> Backend {
         let clock = Clock::real();
         let wires = Arc::new(Mutex::new(VecDeque::new()));
@@ -80,8 +124,12 @@ impl Backend {
 
     /// A connection and the man in its middle.
     pub async fn connect(&self) -> (Conn, Wire) {
+        self.connect_to(0).await
+    }
+
+    async fn connect_to(&self, endpoint: usize) -> (Conn, Wire) {
         let deadline = self.clock.now() + Duration::from_secs(10);
-        let conn = self.target.connect(0, deadline).await.unwrap();
+        let conn = self.target.connect(endpoint, deadline).await.unwrap();
         let wire = self.wires.lock().unwrap().pop_front().unwrap();
         (conn, wire)
     }
@@ -90,6 +138,9 @@ impl Backend {
     pub fn id_base(&self) -> i64 {
         static NEXT: AtomicI64 = AtomicI64::new(0);
         let next = NEXT.fetch_add(1, Ordering::SeqCst);
+        if self.clock.is_simulated() {
+            return next * 256;
+        }
         let since = Clock::real()
             .wall()
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -119,9 +170,10 @@ impl Backend {
         row.get(0)
     }
 
-    /// Verifies through a fresh connection.
+    /// Verifies through a fresh connection, to the other endpoint if there is one.
     pub async fn verify(&self, append: &Append, claims: &[Claim]) -> Verified {
-        let (conn, _wire) = self.connect().await;
+        let other = self.target.endpoints().len() - 1;
+        let (conn, _wire) = self.connect_to(other).await;
         append.verify(&conn, claims).await.unwrap()
     }
 

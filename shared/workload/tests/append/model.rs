@@ -42,7 +42,7 @@ impl Prefix {
 const APPENDS: [&[u8]; 2] = [&[1, 2], &[3]];
 
 /// Attempts of one append.
-const ATTEMPTS: u8 = 3;
+const ATTEMPTS: u8 = 2;
 
 /// What the protocol does; each false field is a mistake.
 #[derive(Clone, Copy)]

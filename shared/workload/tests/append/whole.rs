@@ -67,3 +67,78 @@ fn a_rep_from_prepare_to_clean() {
         }
     });
 }
+
+#[test]
+fn long_chains_are_read_and_deleted_in_pages() {
+    on_every_backend(async |backend| {
+        let append = backend
+            .append(plan::AppendParams {
+                writers: 1,
+                batch: 100,
+                records: Some(2_345),
+                measure_s: None,
+                ..params(Trips::Pipelined, plan::Isolation::RepeatableRead)
+            })
+            .await;
+        let mut client = Client::open(backend, &append, 0).await;
+        let mut claims = Vec::new();
+        for n in 0..24 {
+            let mut operation = client.operation(n);
+            claims.push(client.commit(&mut operation).await);
+        }
+        assert!(append.operation(&mut client.writer, 24).is_none());
+        let verified = backend.verify(&append, &claims).await;
+        assert_ok(&verified, "in pages");
+        assert_eq!(verified.step.rows, 2_345);
+        assert_eq!(append.clean(&client.conn).await.unwrap().rows, 2_346);
+    });
+}
+
+#[test]
+fn large_payloads_make_small_pages() {
+    on_every_backend(async |backend| {
+        let append = backend
+            .append(plan::AppendParams {
+                writers: 1,
+                batch: 9,
+                records: Some(20),
+                payload_bytes: 1 << 20,
+                measure_s: None,
+                ..params(Trips::Stepwise, plan::Isolation::RepeatableRead)
+            })
+            .await;
+        let mut client = Client::open(backend, &append, 0).await;
+        let mut claims = Vec::new();
+        for n in 0..3 {
+            let mut operation = client.operation(n);
+            claims.push(client.commit(&mut operation).await);
+        }
+        let verified = backend.verify(&append, &claims).await;
+        assert_ok(&verified, "in small pages");
+        assert_eq!(verified.step.rows, 20);
+        assert_eq!(append.clean(&client.conn).await.unwrap().rows, 21);
+    });
+}
+
+#[test]
+fn many_streams_are_made_in_steps() {
+    on_every_backend(async |backend| {
+        let append = Append::new(
+            &plan::AppendParams {
+                streams: 1_100,
+                writers: 1,
+                ..params(Trips::Sticky, plan::Isolation::RepeatableRead)
+            },
+            // So many ids are not handed out to a test by default.
+            -backend.id_base() - 1_100,
+            7,
+            backend.clock,
+        );
+        let (conn, _wire) = backend.connect().await;
+        assert_eq!(append.prepare(&conn).await.unwrap().rows, 1_100);
+        assert_eq!(append.prepare(&conn).await.unwrap().rows, 1_100);
+        let verified = backend.verify(&append, &[]).await;
+        assert_ok(&verified, "empty streams");
+        assert_eq!(append.clean(&conn).await.unwrap().rows, 1_100);
+    });
+}
