@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clock::{Clock, Time};
 use engine::{Engine, Limits};
@@ -87,6 +87,8 @@ impl Cluster {
         clock: Clock,
         limits: ConnectionLimits,
     ) -> Cluster {
+        let engine = Engine::with_seed(Limits::default(), seed);
+        engine.set_epoch(origin_unix_us(clock));
         let services = preset.regions.iter().map(Service::new).map(Arc::new);
         Cluster {
             shared: Arc::new(Shared {
@@ -94,11 +96,7 @@ impl Cluster {
                 regions: preset.regions.clone(),
                 seed,
                 clock,
-                engine: Engine::new(Limits {
-                    rows_per_transaction: 3_000,
-                    bytes_per_transaction: 10 << 20,
-                    transaction_age_us: 300_000_000,
-                }),
+                engine,
                 faults: Faults::new(faults),
                 gate: Gate::new(limits),
                 connections: AtomicU64::new(0),
@@ -166,4 +164,11 @@ impl Cluster {
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
+}
+
+/// Wall-clock time at the clock's origin, in microseconds since 1970.
+fn origin_unix_us(clock: Clock) -> i64 {
+    let origin = clock.wall().checked_sub(clock.now().since_origin());
+    let since = origin.and_then(|origin| origin.duration_since(SystemTime::UNIX_EPOCH).ok());
+    since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(0))
 }

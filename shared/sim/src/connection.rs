@@ -50,12 +50,12 @@ pub(crate) struct Connection<W> {
 
 /// Serves one connection from its start-up packet to its end.
 pub(crate) async fn serve<W: Wire>(mut link: Link<W>, entrance: Entrance) {
-    let Ok(Login { user, admission }) = start_up(&mut link, &entrance).await else {
+    let Ok(Login { session, admission }) = start_up(&mut link, &entrance).await else {
         return;
     };
     let draws = |purpose| generator(link.cluster.seed, link.number, purpose);
     let mut connection = Connection {
-        session: link.cluster.engine.session(&user),
+        session,
         service: Arc::clone(&link.cluster.services[link.endpoint]),
         service_draws: draws(Purpose::Service),
         commit_draws: draws(Purpose::Commits),
@@ -242,24 +242,12 @@ impl<W: Wire> Connection<W> {
         self.link.flush().await
     }
 
-    /// Reports an error; whatever was implicit has failed.
+    /// Reports an error. Whatever transaction is open has failed, also where
+    /// the error was not the engine's own: a Bind that does not fit, a fault.
     fn fail(&mut self, error: &SqlError) {
-        self.fail_transaction();
-        self.link.replies.error(Severity::Error, error);
-    }
-
-    /// Whatever transaction is open has failed, also where the error was not
-    /// the engine's own: a Bind that does not fit, a fault. A block learns of
-    /// it by a statement that can only fail.
-    fn fail_transaction(&mut self) {
+        self.session.fail();
         self.session.abort_implicit();
-        if self.session.status() == TransactionStatus::InBlock
-            && let Ok(failing) = self.session.prepare("SELECT 1 / 0", &[])
-        {
-            let now = self.link.now().as_us();
-            let failed = self.session.execute(&failing, &[], now);
-            debug_assert!(failed.is_err());
-        }
+        self.link.replies.error(Severity::Error, error);
     }
 
     /// Executes one statement, COMMIT included; takes its service time.
@@ -287,6 +275,7 @@ impl<W: Wire> Connection<W> {
             || matches!(executed.work.kind, WorkKind::Write | WorkKind::Ddl);
         let us = self.service.statement(&executed, &mut self.service_draws);
         self.take(begun, us);
+        self.link.not_before(executed.not_before_us);
         Ok(self.unavailable(before, begun).map_or(Ok(executed), Err))
     }
 
@@ -317,9 +306,18 @@ impl<W: Wire> Connection<W> {
     }
 }
 
+/// What a statement says beside its result.
 pub(crate) fn notices(replies: &mut Replies, executed: &Executed) {
     for notice in &executed.notices {
-        replies.notice(Severity::Warning, notice);
+        let said = notice.sqlstate;
+        replies.notice(
+            if said == "00000" || said.starts_with("42") {
+                Severity::Notice
+            } else {
+                Severity::Warning
+            },
+            notice,
+        );
     }
 }
 

@@ -167,6 +167,12 @@ impl<W: Wire> Link<W> {
         self.busy_until = begun + service;
     }
 
+    /// Keeps the endpoint busy until an instant that a statement asked for.
+    pub(crate) fn not_before(&mut self, us: u64) {
+        let at = Time::from_origin(Duration::from_micros(us));
+        self.busy_until = self.busy_until.max(at);
+    }
+
     /// A service time as long as the endpoint's state makes it.
     pub(crate) fn stretched(&self, us: f64, now: Time) -> Duration {
         match self.cluster.faults.slowness(self.endpoint, now) {

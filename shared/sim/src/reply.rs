@@ -9,6 +9,7 @@ pub(crate) enum Severity {
     Fatal,
     Error,
     Warning,
+    Notice,
 }
 
 impl Severity {
@@ -17,6 +18,7 @@ impl Severity {
             Severity::Fatal => "FATAL",
             Severity::Error => "ERROR",
             Severity::Warning => "WARNING",
+            Severity::Notice => "NOTICE",
         }
     }
 }
@@ -61,9 +63,9 @@ impl Replies {
         });
     }
 
-    pub(crate) fn backend_key_data(&mut self, process: u32, secret: u32) {
+    pub(crate) fn backend_key_data(&mut self, process: i32, secret: u32) {
         self.message(b'K', |body| {
-            body.put_u32(process);
+            body.put_i32(process);
             body.put_u32(secret);
         });
     }

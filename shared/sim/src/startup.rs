@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::{SqlError, TransactionStatus};
+use engine::{Session, SqlError, TransactionStatus};
 use rand::RngExt;
 
 use crate::cluster::Shared;
@@ -37,7 +37,7 @@ impl Drop for Admission {
 
 /// Who has come in.
 pub(crate) struct Login {
-    pub(crate) user: String,
+    pub(crate) session: Session,
     pub(crate) admission: Admission,
 }
 
@@ -85,6 +85,7 @@ pub(crate) async fn start_up<W: Wire>(
     }
 
     let secret = generator(link.cluster.seed, link.number, Purpose::Secrets).random();
+    let session = link.cluster.engine.session(&user);
     let replies = &mut link.replies;
     replies.authentication_ok();
     for (name, value) in [
@@ -104,11 +105,10 @@ pub(crate) async fn start_up<W: Wire>(
     ] {
         replies.parameter_status(name, value);
     }
-    #[allow(clippy::cast_possible_truncation)]
-    replies.backend_key_data(link.number as u32, secret);
+    replies.backend_key_data(session.backend_pid(), secret);
     replies.ready_for_query(TransactionStatus::Idle);
     link.flush().await?;
-    Ok(Login { user, admission })
+    Ok(Login { session, admission })
 }
 
 /// Reads packets until the one that names the user.
