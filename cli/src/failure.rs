@@ -40,7 +40,7 @@ pub enum Failure {
     },
     /// Results could not be written.
     #[error(transparent)]
-    Report(#[from] report::WriteError),
+    Report(#[from] report::FilesError),
     /// Anything else that one line says.
     #[error("{0}")]
     Other(String),
@@ -54,16 +54,6 @@ impl Failure {
             path: path.to_owned(),
             source,
             remedy: "give the path of a file that can be read",
-        }
-    }
-
-    /// A folder or file that could not be written.
-    pub fn write(path: &Path, source: std::io::Error) -> Failure {
-        Failure::File {
-            what: "cannot write to",
-            path: path.to_owned(),
-            source,
-            remedy: "give a folder that can be written with --out DIR",
         }
     }
 }

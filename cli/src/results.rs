@@ -24,11 +24,7 @@ pub struct Started {
 /// # Errors
 /// When the folder cannot be made or written to.
 pub fn claim(out: &Path) -> Result<Started, Failure> {
-    let probe = out.join(".fabric-write-probe");
-    std::fs::create_dir_all(out)
-        .and_then(|()| std::fs::write(&probe, b""))
-        .and_then(|()| std::fs::remove_file(&probe))
-        .map_err(|source| Failure::write(out, source))?;
+    report::prepare_folder(out)?;
     let clock = Clock::real();
     Ok(Started {
         clock,

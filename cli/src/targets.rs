@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use clock::Clock;
-use plan::{Plan, TargetSpec};
+use plan::{AddressKind, Plan, TargetSpec};
 use sim::{Cluster, FaultPlan, Preset};
 use target::{BoxFuture, Dial, Stream, Target};
 use tokio::runtime::Runtime;
@@ -167,6 +167,13 @@ pub fn resolve(plan: &Plan, faults: &FaultPlan) -> Result<BTreeMap<String, Site>
 /// When it is refused or not reached.
 pub fn site(spec: &TargetSpec, faults: &FaultPlan) -> Result<Site, Failure> {
     let vcpus = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
+    if let AddressKind::Secret { id } = spec.address.kind() {
+        return Err(Failure::Other(format!(
+            "target {}: its URL is kept in Secrets Manager as {id}, which only a deployed \
+             fleet reads; replace it with --on {}=URL",
+            spec.name, spec.name
+        )));
+    }
     let url = spec.url();
     let (database, id_base) = match url.strip_prefix("sim:") {
         Some(name) => {

@@ -26,6 +26,7 @@ pub fn append(args: &AppendCommand) -> Result<u8, Failure> {
         place: String::new(),
         source,
     })?;
+    run::check_presets(&plan)?;
     if args.dry_run {
         plan_command::print(&plan, false)
     } else {

@@ -33,9 +33,20 @@ pub fn read(sweep: &Path, overrides: &crate::args::Overrides) -> Result<Plan, Fa
         place: format!("{}: ", sweep.display()),
         source,
     };
-    plan::parse(&text)
+    let plan = plan::parse(&text)
         .and_then(|sweep| sweep.plan(&overrides_of(overrides)))
-        .map_err(refused)
+        .map_err(refused)?;
+    check_presets(&plan)?;
+    Ok(plan)
+}
+
+/// Checks that the simulator has the presets that a plan's targets name.
+///
+/// # Errors
+/// The first that it has not, with those that it has.
+pub fn check_presets(plan: &Plan) -> Result<(), Failure> {
+    let presets: Vec<&str> = sim::presets().iter().map(|preset| preset.name).collect();
+    plan.check_presets(&presets).map_err(in_plan)
 }
 
 /// The overrides as the plan takes them.
@@ -53,8 +64,9 @@ pub fn overrides_of(overrides: &crate::args::Overrides) -> Overrides {
 /// When a target or the output folder cannot be had; nothing was run then.
 pub fn execute(plan: &Plan, output: &Output) -> Result<u8, Failure> {
     let faults = faults(output.faults.as_deref())?;
-    let presets: Vec<&str> = sim::presets().iter().map(|preset| preset.name).collect();
-    plan.check_presets(&presets).map_err(in_plan)?;
+    for note in &plan.notes {
+        eprintln!("note: {note}");
+    }
     let sites = targets::resolve(plan, &faults)?;
     for (name, site) in &sites {
         plan.check_placements(name, &site.endpoints()).map_err(in_plan)?;

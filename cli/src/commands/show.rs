@@ -1,7 +1,5 @@
 //! `fabric show`: a finished run's report, once more.
 
-use report::Summary;
-
 use crate::args::ShowArgs;
 use crate::failure::Failure;
 use crate::results;
@@ -11,20 +9,12 @@ use crate::results;
 /// # Errors
 /// When the folder holds no summary that this version can read.
 pub fn show(args: &ShowArgs) -> Result<u8, Failure> {
-    let path = args.dir.join("summary.json");
-    let text = std::fs::read_to_string(&path)
-        .map_err(|source| Failure::read("cannot read the summary", &path, source))?;
-    if args.json {
-        results::print(&text);
-    }
-    let summary: Summary = serde_json::from_str(&text).map_err(|error| {
-        Failure::Other(format!(
-            "{} is not a summary that this version reads: {error}",
-            path.display()
-        ))
-    })?;
-    if !args.json {
-        results::print(&report::terminal(&summary, results::style()));
-    }
+    let summary = report::read_summary(&args.dir)?;
+    let text = if args.json {
+        report::to_json(&summary).map_err(|error| Failure::Other(error.to_string()))?
+    } else {
+        report::terminal(&summary, results::style())
+    };
+    results::print(&text);
     Ok(report::exit_code(&summary))
 }

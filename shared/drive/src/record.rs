@@ -97,7 +97,7 @@ impl Recorder {
         let committed = ended.outcome == Outcome::Committed;
         let result = &mut self.report.result;
         let inside = window.holds(ended.ended);
-        if inside {
+        if inside && ended.outcome != Outcome::Unfinished {
             result.series.record(
                 us(ended.ended.since(window.start)),
                 Event {

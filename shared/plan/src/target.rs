@@ -46,8 +46,8 @@ pub enum AddressKind {
         /// Name of the latency preset.
         preset: String,
     },
-    /// Aurora DSQL: `dsql://[ROLE@]HOST[:PORT][,HOST[:PORT]]`, one host for
-    /// each regional endpoint.
+    /// Aurora DSQL: `dsql://[ROLE@]HOST[:PORT][,HOST[:PORT]][?OPTIONS]`, one
+    /// host for each regional endpoint.
     Dsql {
         /// Hosts, with a port where the URL has one.
         hosts: Vec<String>,
@@ -222,6 +222,9 @@ fn simulator(preset: &str) -> Result<AddressKind, String> {
 }
 
 fn dsql(rest: &str) -> Result<AddressKind, String> {
+    // What follows `?` is for the one who connects, who refuses what it does
+    // not know.
+    let rest = rest.split_once('?').map_or(rest, |(before, _)| before);
     let (user, hosts) = match rest.rsplit_once('@') {
         Some((user, hosts)) => (Some(user), hosts),
         None => (None, rest),
