@@ -94,6 +94,37 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Refuses a table without its primary key: the records' one is part of the
+    /// argument that no batch gets in twice.
+    ///
+    /// A server that is to skip duplicates of a key must have the key. No row
+    /// can come of it: what is inserted is there already, or not at all.
+    async fn require_key(&self, conn: &Conn) -> Result<(), SqlFailure> {
+        let Table {
+            name,
+            primary_key: key,
+            ..
+        } = self;
+        let zero = key.replace(", ", " = 0 AND ");
+        let sql = format!(
+            "INSERT INTO {name} SELECT * FROM {name} WHERE {zero} = 0 ON CONFLICT ({key}) DO NOTHING"
+        );
+        match statement(conn, &sql).await {
+            Ok(_) => Ok(()),
+            // 42P10: no unique constraint matches.
+            Err(failure) if failure.sqlstate.as_deref() == Some("42P10") => Err(SqlFailure::new(
+                Class::Other,
+                format!(
+                    "there is a table {name} without a primary key ({key}); rename it, or use \
+                     another database"
+                ),
+            )),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
 fn list(columns: &[(&str, &str)]) -> String {
     let columns: Vec<String> = columns
         .iter()
@@ -109,12 +140,18 @@ async fn create_tables(conn: &Conn, clock: Clock) -> Result<(), SqlFailure> {
         loop {
             // Looking first spares the others a new schema version, which on
             // DSQL would cost each of their sessions an OC001.
-            let missing = match table.exists(conn).await {
-                Ok(true) => break,
-                Ok(false) => statement(conn, &table.create()).await.map_err(as_ddl_race),
+            let step = match table.exists(conn).await {
+                Ok(true) => match table.require_key(conn).await {
+                    Ok(()) => break,
+                    Err(failure) => Err(failure),
+                },
+                Ok(false) => match statement(conn, &table.create()).await {
+                    Ok(_) => Ok(()),
+                    Err(failure) => Err(as_ddl_race(failure)),
+                },
                 Err(failure) => Err(failure),
             };
-            if let Err(failure) = missing {
+            if let Err(failure) = step {
                 tries.again(failure).await?;
             }
         }

@@ -72,7 +72,7 @@ impl Backend {
     fn simulator() -> Backend {
         let clock = Clock::simulated();
         let preset = sim::preset("us-pair-in-region").unwrap();
-        let cluster = Cluster::new(&preset, 1, FaultPlan::default(), clock);
+        let cluster = Cluster::new(preset, 1, FaultPlan::default(), clock);
         let wires = Arc::new(Mutex::new(VecDeque::new()));
         let names = cluster.endpoints();
         let pipes = Pipes {

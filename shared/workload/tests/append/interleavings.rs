@@ -103,10 +103,11 @@ impl Stepped<'_> {
             let event = self.wire.events.recv();
             match self.backend.clock.timeout(limit, event).await {
                 Some(event) => return Some(event.expect("the man is at work")),
-                None if self.outstanding && self.backend.locks => {
-                    if self.backend.is_blocked(self.monitor, self.wire).await {
-                        return None;
-                    }
+                None if self.outstanding
+                    && self.backend.locks
+                    && self.backend.is_blocked(self.monitor, self.wire).await =>
+                {
+                    return None;
                 }
                 None => {}
             }

@@ -1,7 +1,7 @@
 //! The append workload against databases: PostgreSQL where
 //! `FABRIC_TEST_POSTGRES` names one, and the simulator.
 
-#![allow(missing_docs, reason = "tests")]
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 // As the other crates call it.
 extern crate fabric_workload as workload;

@@ -238,6 +238,21 @@ fn tables_with_other_columns_are_refused_before_anything_is_done() {
              needs (id int8, head_seq int8, head_hash bytea); rename it, or use another database"
         );
         conn.client
+            .batch_execute(
+                "DROP TABLE streams; CREATE TABLE streams \
+                 (id bigint PRIMARY KEY, head_seq bigint NOT NULL, head_hash bytea NOT NULL); \
+                 CREATE TABLE records (stream_id bigint, seq bigint, prev_hash bytea NOT NULL, \
+                 hash bytea NOT NULL, payload bytea NOT NULL)",
+            )
+            .await
+            .unwrap();
+        let failure = append.prepare(&conn).await.unwrap_err();
+        assert_eq!(
+            failure.message,
+            "there is a table records without a primary key (stream_id, seq); rename it, or use \
+             another database"
+        );
+        conn.client
             .batch_execute(&format!("DROP SCHEMA {schema} CASCADE"))
             .await
             .unwrap();
