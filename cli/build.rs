@@ -5,7 +5,9 @@ use std::process::Command;
 fn main() {
     println!("cargo:rerun-if-changed=../.git/HEAD");
     println!("cargo:rerun-if-changed=../.git/refs/heads");
-    let commit = Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).output();
+    let commit = Command::new("git")
+        .args(["rev-parse", "--short=12", "HEAD"])
+        .output();
     if let Ok(commit) = commit
         && commit.status.success()
     {

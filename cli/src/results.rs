@@ -60,7 +60,11 @@ pub fn publish(
         targets: sites.values().map(found).collect(),
         reps: results.runs,
     };
-    let rows = plan.cells.iter().any(|cell| cell.raw).then_some(&results.rows[..]);
+    let rows = plan
+        .cells
+        .iter()
+        .any(|cell| cell.raw)
+        .then_some(&results.rows[..]);
     let files = report::write_all(out, &summary, &run, rows)?;
     print(&report::terminal(&summary, style()));
     for file in files {
@@ -77,7 +81,11 @@ pub fn style() -> report::Style {
     let (_, seen) = console::Term::stdout().size();
     report::Style {
         color: terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-        width: columns.unwrap_or(if terminal { usize::from(seen) } else { plain.width }),
+        width: columns.unwrap_or(if terminal {
+            usize::from(seen)
+        } else {
+            plain.width
+        }),
     }
 }
 

@@ -181,7 +181,10 @@ pub fn site(spec: &TargetSpec, faults: &FaultPlan) -> Result<Site, Failure> {
             let faults = faults.clone();
             (Database::Simulated(Simulated { preset, faults }), 0)
         }
-        None => (Database::Live(Box::new(Live::reach(&spec.name, url)?)), now_s() << 32),
+        None => (
+            Database::Live(Box::new(Live::reach(&spec.name, url)?)),
+            now_s() << 32,
+        ),
     };
     Ok(Site {
         name: spec.name.clone(),
@@ -211,5 +214,7 @@ const REACH_LIMIT: Duration = Duration::from_secs(30);
 
 fn now_s() -> i64 {
     let since = Clock::real().wall().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(0) & 0x7fff_ffff)
+    since.map_or(0, |since| {
+        i64::try_from(since.as_secs()).unwrap_or(0) & 0x7fff_ffff
+    })
 }

@@ -33,7 +33,16 @@ pub fn print(plan: &Plan, json: bool) -> Result<u8, Failure> {
     }
     let mut table = Table::new();
     table.load_style(NOTHING);
-    let header = ["cell", "target", "reps", "connections", "operations", "minutes", "DPU", "dollars"];
+    let header = [
+        "cell",
+        "target",
+        "reps",
+        "connections",
+        "operations",
+        "minutes",
+        "DPU",
+        "dollars",
+    ];
     table.set_header(header);
     for column in table.column_iter_mut().skip(2) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -50,7 +59,12 @@ pub fn print(plan: &Plan, json: bool) -> Result<u8, Failure> {
             range(cell.dollars),
         ]);
     }
-    let mut out = format!("{}: {} cells, {} waves", plan.name, plan.cells.len(), estimate.waves);
+    let mut out = format!(
+        "{}: {} cells, {} waves",
+        plan.name,
+        plan.cells.len(),
+        estimate.waves
+    );
     out.push_str(&format!(", at most {} connections\n", estimate.connections));
     if let Some(about) = &plan.about {
         out.push_str(&format!("{about}\n"));
@@ -78,7 +92,10 @@ fn assumptions(plan: &Plan) -> Assumptions {
             let regions = &preset.regions;
             let setting = Setting {
                 endpoints: regions.iter().map(|r| r.name.to_owned()).collect(),
-                round_trip_ms: regions.iter().map(|r| r.round_trip.us as f64 / 1e3).collect(),
+                round_trip_ms: regions
+                    .iter()
+                    .map(|r| r.round_trip.us as f64 / 1e3)
+                    .collect(),
             };
             assumptions.targets.insert(target.name.clone(), setting);
         }
@@ -92,7 +109,11 @@ fn range(range: Option<Range>) -> String {
         return "-".to_owned();
     };
     let (low, high) = (short(range.low), short(range.high));
-    if low == high { low } else { format!("{low}-{high}") }
+    if low == high {
+        low
+    } else {
+        format!("{low}-{high}")
+    }
 }
 
 fn short(value: f64) -> String {

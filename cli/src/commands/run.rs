@@ -69,7 +69,8 @@ pub fn execute(plan: &Plan, output: &Output) -> Result<u8, Failure> {
     }
     let sites = targets::resolve(plan, &faults)?;
     for (name, site) in &sites {
-        plan.check_placements(name, &site.endpoints()).map_err(in_plan)?;
+        plan.check_placements(name, &site.endpoints())
+            .map_err(in_plan)?;
     }
     let out = output
         .out

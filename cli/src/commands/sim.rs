@@ -19,7 +19,9 @@ pub fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     let preset = targets::preset(&args.preset)?;
     let address = args.host.parse().map_err(|_| {
         let host = &args.host;
-        Failure::Other(format!("--host {host}: give an address such as 127.0.0.1 or ::1"))
+        Failure::Other(format!(
+            "--host {host}: give an address such as 127.0.0.1 or ::1"
+        ))
     })?;
     let options = ServeOptions {
         seed: args.seed,
@@ -27,7 +29,11 @@ pub fn serve(args: &ServeArgs) -> Result<u8, Failure> {
         address,
         port: args.port,
         ca_file: args.ca_file.clone(),
-        credentials: if args.auth { Some(credentials()?) } else { None },
+        credentials: if args.auth {
+            Some(credentials()?)
+        } else {
+            None
+        },
         wire_delay: !args.no_wire_delay,
         ..ServeOptions::new(preset)
     };
@@ -50,7 +56,11 @@ pub fn serve(args: &ServeArgs) -> Result<u8, Failure> {
                     at.ip()
                 )
             } else {
-                format!("  {region}: psql -h {} -p {} -U admin postgres\n", at.ip(), at.port())
+                format!(
+                    "  {region}: psql -h {} -p {} -U admin postgres\n",
+                    at.ip(),
+                    at.port()
+                )
             });
         }
         results::print(&lines);
@@ -97,7 +107,9 @@ pub fn presets(json: bool) -> Result<u8, Failure> {
                 figure.region.to_owned(),
                 figure.what.to_owned(),
                 format!("{:.3}", figure.p50_ms),
-                figure.p99_ms.map_or("-".to_owned(), |ms| format!("{ms:.3}")),
+                figure
+                    .p99_ms
+                    .map_or("-".to_owned(), |ms| format!("{ms:.3}")),
                 figure.source,
             ]);
         }

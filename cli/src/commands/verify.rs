@@ -30,7 +30,9 @@ pub fn verify(args: &VerifyArgs) -> Result<u8, Failure> {
     }
     let rows = verified.step.rows;
     if verified.ok {
-        results::print(&format!("verified: {rows} records, every link and hash as it must be\n"));
+        results::print(&format!(
+            "verified: {rows} records, every link and hash as it must be\n"
+        ));
         Ok(0)
     } else {
         let n = verified.problems.len();
@@ -55,7 +57,9 @@ fn of_target(args: &VerifyArgs, url: &str) -> Result<Verified, Failure> {
     let live = Live::reach(url, url)?;
     live.block_on(async |target| {
         let clock = target.clock();
-        let conn = target.connect(0, clock.now() + Duration::from_secs(30)).await?;
+        let conn = target
+            .connect(0, clock.now() + Duration::from_secs(30))
+            .await?;
         let ids = if args.stream.is_empty() {
             stream_ids(&conn).await?
         } else {

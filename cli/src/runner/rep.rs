@@ -42,9 +42,13 @@ impl Job<'_> {
 
     fn named(&self, purpose: Purpose) -> u64 {
         // FNV-1a: stable over versions, which std's hasher does not promise.
-        let name = self.cell.id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+        let name = self
+            .cell
+            .id
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+            });
         rng(self.seed ^ name, purpose, u64::from(self.rep)).next_u64()
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clock::Time;
-use target::{Class, Conn, SqlFailure, Target};
+use target::{Conn, SqlFailure, Target};
 use workload::Workload;
 
 /// How long a replacement may take before the operation that needs it fails.
@@ -55,7 +55,7 @@ impl<W: Workload> Slot<W> {
                     self.open = Some((conn, session));
                     return Ok(Some(clock.now().since(started)));
                 }
-                Err(failure) if is_transient(&failure) && clock.now() < deadline => {
+                Err(failure) if failure.is_transient() && clock.now() < deadline => {
                     clock.sleep(SESSION_PAUSE).await;
                 }
                 Err(failure) => return Err(failure),
@@ -79,22 +79,5 @@ impl<W: Workload> Slot<W> {
     /// Drops a connection that is known to be gone.
     pub(crate) fn forget(&mut self) {
         self.open = None;
-    }
-}
-
-/// Whether a step that may be repeated without harm should be.
-pub(crate) fn is_transient(failure: &SqlFailure) -> bool {
-    match failure.class {
-        Class::Conflict
-        | Class::SchemaConflict
-        | Class::Deadlock
-        | Class::Unavailable
-        | Class::ConnectRefused
-        | Class::ConnectionLost => true,
-        Class::Limit
-        | Class::Unsupported
-        | Class::Constraint
-        | Class::AccessDenied
-        | Class::Other => false,
     }
 }

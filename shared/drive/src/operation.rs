@@ -248,10 +248,10 @@ impl<W: Workload> Run<'_, W> {
             let Some((conn, session)) = self.slot.get() else {
                 continue;
             };
-            let look_up =
-                self.context
-                    .workload
-                    .look_up(conn, session, self.writer, self.operation);
+            let look_up = self
+                .context
+                .workload
+                .look_up(conn, session, self.writer, self.operation);
             let found = match race(self.context, None, look_up).await {
                 Raced::Done(found) => found,
                 Raced::Stopped | Raced::Deadline => {

@@ -139,7 +139,10 @@ impl Recorder {
                 records,
                 attempts: ended.attempts,
                 in_doubt: ended.unknown.unresolved,
-                class: ended.failure.as_ref().map_or("deadline", |f| f.class.name()),
+                class: ended
+                    .failure
+                    .as_ref()
+                    .map_or("deadline", |f| f.class.name()),
                 measured,
                 unresolved: ended.outcome == Outcome::Failed("unresolved"),
             });

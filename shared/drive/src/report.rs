@@ -75,7 +75,11 @@ impl ShardReport {
                 self.unsettled.push(operation);
                 continue;
             }
-            let outcome = if committed { "committed" } else { operation.class };
+            let outcome = if committed {
+                "committed"
+            } else {
+                operation.class
+            };
             if let Some(row) = self.rows.iter_mut().find(|row| row.id == operation.number) {
                 row.outcome = outcome;
                 row.ok = committed;

@@ -20,6 +20,11 @@ use crate::report::ShardReport;
 use crate::stop::Stop;
 use crate::writer::write;
 
+/// How often an endpoint is probed before its error counts, and how long each
+/// further try waits for a connection.
+const PROBE_TRIES: u32 = 10;
+const PROBE_LIMIT: Duration = Duration::from_secs(5);
+
 /// What a shard is to do; plain data.
 #[derive(Clone, Debug)]
 pub struct Load {
@@ -196,8 +201,8 @@ async fn open_probes(target: &Target, deadline: Time) -> Result<Vec<Conn>, SqlFa
     Ok(probes)
 }
 
-/// Measures every endpoint. A probe's connection that was lost meanwhile is
-/// opened once more.
+/// Measures every endpoint. A probe that fails for a moment, or whose
+/// connection was lost meanwhile, is made again over a new connection.
 async fn round_trips(
     target: &Target,
     load: &Load,
@@ -206,12 +211,16 @@ async fn round_trips(
     let clock = target.clock();
     let mut all = BTreeMap::new();
     for (endpoint, conn) in probes.iter_mut().enumerate() {
-        if conn.is_lost() {
-            *conn = target
-                .connect(endpoint, clock.now() + Duration::from_secs(5))
-                .await?;
-        }
-        let seen = probe(target, conn).await?;
+        let mut tried = 0;
+        let seen = loop {
+            tried += 1;
+            match probe(target, conn).await {
+                Ok(seen) => break seen,
+                Err(failure) if failure.is_transient() && tried < PROBE_TRIES => {}
+                Err(failure) => return Err(failure),
+            }
+            *conn = target.connect(endpoint, clock.now() + PROBE_LIMIT).await?;
+        };
         let server_part = load.server_parts.get(endpoint).copied().flatten();
         let wire = wire(seen.fastest, server_part);
         all.insert(

@@ -7,8 +7,6 @@ use std::time::Duration;
 use target::{Conn, SqlFailure, Target};
 use workload::{Claim, Step, Verified, Workload};
 
-use crate::connection::is_transient;
-
 /// How often a step is tried, and the pause before each further try, which
 /// grows by itself. Together about ten seconds.
 const TRIES: u32 = 10;
@@ -75,12 +73,14 @@ async fn step<T>(
     loop {
         tried += 1;
         let once = async {
-            let conn = target.connect(endpoint, clock.now() + CONNECT_LIMIT).await?;
+            let conn = target
+                .connect(endpoint, clock.now() + CONNECT_LIMIT)
+                .await?;
             work(&conn).await
         };
         match once.await {
             Ok(done) => return Ok(done),
-            Err(failure) if is_transient(&failure) && tried < TRIES => {
+            Err(failure) if failure.is_transient() && tried < TRIES => {
                 clock.sleep(PAUSE * tried).await;
             }
             Err(failure) => return Err(failure),

@@ -1,0 +1,265 @@
+//! A small sweep under every kind of fault, a thousand seeds long: whatever is
+//! dropped, refused, late or lost, each chain verifies, each append that was
+//! reported committed is in its chain and none that was reported failed is.
+//!
+//! Budget: about a minute on two cores (release). FABRIC_TEST_FAST cuts it to a
+//! tenth; FABRIC_TEST_SEED runs one seed alone and prints what it saw.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use clock::Clock;
+use drive::{Load, Progress, ShardReport, run_shard, verifying_endpoint};
+use plan::{AppendParams, Isolation, Placement, Retry, SplitTag, Trips};
+use sim::{Cluster, FaultCounts, FaultPlan};
+use stats::Counts;
+use target::{BoxFuture, Dial, Stream, Target};
+use workload::append::Append;
+
+struct Pipes(Cluster);
+
+impl Dial for Pipes {
+    fn dial(&self, endpoint: usize) -> BoxFuture<'_, std::io::Result<Box<dyn Stream>>> {
+        let pipe = self.0.dial(endpoint);
+        Box::pin(async move { Ok(Box::new(pipe?) as Box<dyn Stream>) })
+    }
+}
+
+/// What one seed came to.
+struct Seen {
+    faults: FaultCounts,
+    counts: Counts,
+    problems: Vec<String>,
+}
+
+/// Faults often enough that a small rep meets several of them.
+fn faults(seed: u64) -> FaultPlan {
+    let plan = serde_json::json!({
+        "statement_unavailable": 0.01,
+        "commit_unavailable_not_applied": 0.03,
+        "commit_unavailable_applied": 0.03,
+        "drop_before_commit": 0.04,
+        "drop_after_commit": 0.04,
+        "drop_late_commit": 0.06,
+        "late_ms": { "min": 1.0, "max": 400.0 },
+        "refuse_too_many": 0.03,
+        "refuse_rate": 0.03,
+        "slow": [{ "endpoint": 0, "from_ms": 300.0, "to_ms": 700.0, "factor": 4.0 }],
+        "frozen": [{ "endpoint": 1, "from_ms": 900.0, "to_ms": 1100.0 }],
+        "lost": [{ "endpoint": (seed % 2), "from_ms": 1300.0, "to_ms": 1500.0 }],
+    });
+    serde_json::from_value(plan).unwrap()
+}
+
+fn params(seed: u64) -> AppendParams {
+    AppendParams {
+        writers: 4,
+        streams: 1 + (seed % 2) as u32,
+        batch: [1, 2, 3][(seed / 2 % 3) as usize],
+        records: Some(12),
+        payload_bytes: 40,
+        placement: Placement::Split(SplitTag::Split),
+        trips: [Trips::Stepwise, Trips::Pipelined, Trips::Sticky][(seed % 3) as usize],
+        retry: Retry {
+            max_attempts: 25,
+            base_ms: 5.0,
+            cap_ms: 100.0,
+            deadline_ms: (seed.is_multiple_of(5)).then_some(600.0),
+            on: vec!["XX000".to_owned()],
+        },
+        isolation: Isolation::RepeatableRead,
+        warmup_s: 0.0,
+        measure_s: None,
+        abort_after_starved: 3,
+    }
+}
+
+fn run(seed: u64) -> Seen {
+    let runtime = clock::simulated_runtime().unwrap();
+    runtime.block_on(async {
+        let clock = Clock::simulated();
+        let preset = sim::preset("us-pair-in-region").unwrap();
+        let cluster = Cluster::new(preset, seed, faults(seed), clock);
+        let target =
+            Target::simulator(cluster.endpoints(), Arc::new(Pipes(cluster.clone())), clock);
+        let params = params(seed);
+        let append = Append::new(&params, 1_000, seed, clock);
+        drive::prepare(&append, &target).await.unwrap();
+        let (_, stop) = drive::stop();
+        let load = Load {
+            writers: (0..params.total_writers())
+                .map(|w| (w, w as usize % 2))
+                .collect(),
+            warmup: Duration::ZERO,
+            measure: None,
+            retry: params.retry.clone(),
+            abort_after_starved: params.abort_after_starved,
+            keep_rows: false,
+            seed,
+            server_parts: Vec::new(),
+            vcpus: 1.0,
+            open_limit: Duration::from_secs(60),
+        };
+        let other = verifying_endpoint(&load.writers, 2);
+        let progress = Arc::new(Progress::default());
+        let mut report = run_shard(load, &append, &target, stop, progress)
+            .await
+            .unwrap();
+        // A COMMIT that is still under way lands before the chains are read.
+        clock.sleep(Duration::from_secs(1)).await;
+        let verified = drive::verify(&append, &target, other, &report.claims)
+            .await
+            .unwrap();
+        report.settle(&verified);
+        let mut problems = verified.problems;
+        problems.extend(sums(&report));
+        drive::clean(&append, &target).await.unwrap();
+        Seen {
+            faults: cluster.faults_struck(),
+            counts: report.result.total.counts,
+            problems,
+        }
+    })
+}
+
+/// The outcome sums, of the whole and over its parts.
+fn sums(report: &ShardReport) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let total = &report.result.total.counts;
+    if total.unaccounted() != 0 {
+        wrong.push(format!("unaccounted: {total:?}"));
+    }
+    let unknown = total.unknown;
+    if unknown.total != unknown.committed + unknown.absent + unknown.unresolved {
+        wrong.push(format!("unknown outcomes do not add up: {unknown:?}"));
+    }
+    if unknown.unresolved != 0 {
+        wrong.push(format!(
+            "verification left outcomes unresolved: {unknown:?}"
+        ));
+    }
+    for parts in [&report.result.by_endpoint, &report.result.by_operation] {
+        let planned: u64 = parts.values().map(|part| part.counts.planned).sum();
+        let committed: u64 = parts.values().map(|part| part.counts.committed).sum();
+        // Skipped operations have no kind: they were never generated.
+        if committed != total.committed || planned + total.skipped < total.planned {
+            wrong.push(format!("parts do not add up to {total:?}"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn no_fault_breaks_a_chain_or_a_promise() {
+    if let Ok(seed) = std::env::var("FABRIC_TEST_SEED") {
+        let seen = run(seed.parse().unwrap());
+        println!("{:#?}\n{:#?}", seen.faults, seen.counts);
+        assert_eq!(seen.problems, Vec::<String>::new());
+        return;
+    }
+    let seeds = if std::env::var_os("FABRIC_TEST_FAST").is_some() {
+        100
+    } else {
+        1_000
+    };
+    let next = AtomicU64::new(0);
+    let threads = std::thread::available_parallelism().unwrap().get();
+    let all: Vec<(u64, Seen)> = std::thread::scope(|scope| {
+        let work = || {
+            let mut seen = Vec::new();
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= seeds {
+                    return seen;
+                }
+                seen.push((seed, run(seed)));
+            }
+        };
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        running
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
+    });
+
+    for (seed, seen) in &all {
+        assert_eq!(
+            seen.problems,
+            Vec::<String>::new(),
+            "seed {seed} (run it alone with FABRIC_TEST_SEED={seed})"
+        );
+    }
+
+    // A run in which nothing happened proves nothing: every kind of fault must
+    // have struck, and look-ups must have found both answers.
+    let struck =
+        |of: fn(&FaultCounts) -> u64| all.iter().map(|(_, seen)| of(&seen.faults)).sum::<u64>();
+    let counted =
+        |of: fn(&Counts) -> u64| all.iter().map(|(_, seen)| of(&seen.counts)).sum::<u64>();
+    let at_least = seeds / 2;
+    let figures = [
+        (
+            "XX000 at a statement",
+            struck(|f| f.statement_unavailable),
+            at_least,
+        ),
+        (
+            "XX000 at COMMIT, not applied",
+            struck(|f| f.commit_unavailable_not_applied),
+            at_least / 2,
+        ),
+        (
+            "XX000 at COMMIT, applied",
+            struck(|f| f.commit_unavailable_applied),
+            at_least / 2,
+        ),
+        (
+            "dropped before COMMIT",
+            struck(|f| f.drop_before_commit),
+            at_least / 2,
+        ),
+        (
+            "dropped after COMMIT",
+            struck(|f| f.drop_after_commit),
+            at_least / 2,
+        ),
+        (
+            "late COMMIT applied",
+            struck(|f| f.late_commit_applied),
+            at_least / 5,
+        ),
+        (
+            "late COMMIT refused",
+            struck(|f| f.late_commit_refused),
+            at_least / 5,
+        ),
+        (
+            "refused, too many",
+            struck(|f| f.refuse_too_many),
+            at_least / 5,
+        ),
+        ("refused, rate", struck(|f| f.refuse_rate), at_least / 5),
+        ("slow endpoint", struck(|f| f.slow), at_least),
+        ("frozen endpoint", struck(|f| f.frozen), at_least / 5),
+        ("lost endpoint", struck(|f| f.lost), at_least / 5),
+        (
+            "unknown outcomes found committed",
+            counted(|c| c.unknown.committed),
+            at_least,
+        ),
+        (
+            "unknown outcomes found absent",
+            counted(|c| c.unknown.absent),
+            at_least,
+        ),
+        ("committed appends", counted(|c| c.committed), seeds * 4),
+        ("lost races", counted(|c| c.conflicts), seeds),
+    ];
+    for (what, n, least) in figures {
+        println!("{n:>8} {what} (at least {least})");
+    }
+    for (what, n, least) in figures {
+        assert!(n >= least, "{what}: {n}, of at least {least}");
+    }
+}
