@@ -1,0 +1,139 @@
+//! What is refused, is refused before anything starts: one line on stderr that
+//! names the place and what to do, exit code 1, nothing written.
+
+mod common;
+
+use common::{Ran, fabric, out_dir, sweep_file};
+
+/// One line, exit code 1, nothing on stdout, nothing in the output folder.
+#[track_caller]
+fn refused(ran: &Ran, words: &[&str]) {
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert_eq!(ran.stdout, "", "{ran:?}");
+    assert_eq!(ran.stderr.lines().count(), 1, "{ran:?}");
+    assert!(ran.stderr.starts_with("error: "), "{ran:?}");
+    for word in words {
+        assert!(ran.stderr.contains(word), "'{word}' is missing: {ran:?}");
+    }
+}
+
+#[test]
+fn sweep_files() {
+    let block = |inner: &str| {
+        format!(
+            r#"{{"name": "t", "preset": "us-pair-in-region", "blocks": [{{"name": "A", "workload": "append", {inner}}}]}}"#
+        )
+    };
+    for (text, words) in [
+        ("{".to_owned(), vec!["line 1"]),
+        ("[]".to_owned(), vec!["object"]),
+        (block(r#""writers": 0"#), vec!["blocks[0].writers", "1"]),
+        (block(r#""batch": 0"#), vec!["blocks[0].batch", "100"]),
+        (
+            block(r#""batch": [1, 101]"#),
+            vec!["blocks[0].batch[1]", "100"],
+        ),
+        (block(r#""writers": -4"#), vec!["blocks[0].writers"]),
+        (block(r#""writers": 1e12"#), vec!["blocks[0].writers"]),
+        (
+            block(r#""writers": []"#),
+            vec!["blocks[0].writers", "empty"],
+        ),
+        (block(r#""writer": 4"#), vec!["blocks[0].writer", "writers"]),
+        (
+            block(r#""trips": "fast""#),
+            vec!["stepwise", "pipelined", "sticky"],
+        ),
+        (
+            block(r#""placement": "mars""#),
+            vec!["mars", "us-east-1", "us-east-2"],
+        ),
+        (block(r#""reps": 0"#), vec!["blocks[0].reps"]),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let file = sweep_file(dir.path(), &text);
+        let out = out_dir(dir.path());
+        let ran = fabric(&["run", &file, "--out", &out]);
+        refused(&ran, &words);
+        assert!(!std::path::Path::new(&out).join("summary.json").exists());
+    }
+}
+
+#[test]
+fn a_missing_sweep_file() {
+    refused(
+        &fabric(&["run", "no/such/sweep.json"]),
+        &["no/such/sweep.json", "read"],
+    );
+}
+
+#[test]
+fn targets_that_are_not_there() {
+    let sweep = common::shipped("quickstart.json");
+    let run = |on: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        fabric(&["run", &sweep, "--on", on, "--out", &out_dir(dir.path())])
+    };
+    refused(&run("sim:mars"), &["mars", "us-pair-workstation"]);
+    refused(&run("oracle://x"), &["sim:", "postgres://", "dsql://"]);
+    refused(
+        &run("postgres://user:hunter2@127.0.0.1:1/db"),
+        &["127.0.0.1:1"],
+    );
+    let ran = run("postgres://user:hunter2@127.0.0.1:1/db");
+    assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
+    refused(&run("nobody=sim:single-region"), &["nobody"]);
+}
+
+#[test]
+fn refused_credentials() {
+    let Some(url) = common::postgres() else {
+        return;
+    };
+    let (_, host) = url.rsplit_once('@').unwrap();
+    let sweep = common::shipped("quickstart.json");
+    let wrong = format!("postgres://no_such_role:hunter2@{host}");
+    let dir = tempfile::tempdir().unwrap();
+    let ran = fabric(&["run", &sweep, "--on", &wrong, "--out", &out_dir(dir.path())]);
+    refused(&ran, &["no_such_role"]);
+    assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
+}
+
+#[test]
+fn an_output_folder_that_cannot_be_written() {
+    let sweep = common::shipped("quickstart.json");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "not a folder").unwrap();
+    let out = file.join("out");
+    let ran = fabric(&["run", &sweep, "--out", out.to_str().unwrap()]);
+    refused(&ran, &["file"]);
+}
+
+#[test]
+fn flags() {
+    for (args, words) in [
+        (vec!["append", "--batch", "101"], vec!["--batch", "100"]),
+        (vec!["append", "--batch", "0"], vec!["--batch"]),
+        (vec!["append", "--writers", "0"], vec!["--writers"]),
+        (vec!["append", "--trips", "fast"], vec!["stepwise"]),
+        (
+            vec!["sim", "serve", "--preset", "mars"],
+            vec!["mars", "single-region"],
+        ),
+        (vec!["show", "no/such/dir"], vec!["no/such/dir"]),
+        (vec!["verify", "no/such/file"], vec!["no/such/file"]),
+    ] {
+        refused(&fabric(&args), &words);
+    }
+}
+
+#[test]
+fn usage_errors_exit_with_1_and_help_with_0() {
+    assert_eq!(fabric(&["run"]).code, 1);
+    assert_eq!(fabric(&["fly"]).code, 1);
+    for verb in ["plan", "run", "append", "show", "verify", "sim"] {
+        let help = fabric(&[verb, "--help"]);
+        assert_eq!(help.code, 0, "{help:?}");
+    }
+}
