@@ -1,95 +1,27 @@
 //! One attempt to append a batch, in each of the three ways that its
 //! statements can travel, and the look-up after an outcome that is unknown.
 //!
-//! Two rules hold everywhere; `docs/append.md` has the argument that rests on
-//! them.
-//!
-//! - An operation is *in doubt* from the moment before a COMMIT leaves until an
-//!   answer says what became of it. The batch is kept as it was sent, and as
-//!   long as it is in doubt nothing else is sent for this operation. A future
-//!   that is dropped half-way therefore leaves the doubt behind, not a hole.
-//! - A session is *unclean* from the moment before a BEGIN leaves until an
-//!   answer says that the block has ended. An unclean session's next flight
-//!   begins with ROLLBACK.
+//! One rule holds everywhere; `docs/append.md` has the argument that rests on
+//! it. An operation is *in doubt* from the moment before a COMMIT leaves until
+//! an answer says what became of it. The batch is kept as it was sent, and as
+//! long as it is in doubt nothing else is sent for this operation. A future that
+//! is dropped half-way therefore leaves the doubt behind, not a hole.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clock::Clock;
 use plan::Isolation;
 use target::{Class, Conn, SqlFailure};
-use tokio_postgres::Statement;
-use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::types::ToSql;
 
 use super::chain::{Batch, Hash, Head};
 use super::flight::{self, Answer, Broken};
 use super::hex;
+use super::outcome::{Ended, is_abort};
+use super::session::Session;
 use super::sql;
-use crate::{Attempt, AttemptEnd, Found};
-
-/// What is prepared on a connection, and whether a block may be open on it.
-#[derive(Debug)]
-pub struct Session {
-    read_head: Statement,
-    read_slot: Statement,
-    stepwise: Option<Stepwise>,
-    unclean: AtomicBool,
-}
-
-/// Statements that only awaited steps use.
-#[derive(Debug)]
-struct Stepwise {
-    move_head: Statement,
-    /// By number of records, ascending.
-    inserts: Vec<(u32, Statement)>,
-}
-
-impl Session {
-    /// Prepares a connection; with `lengths` also the INSERTs of awaited steps.
-    pub(crate) async fn prepare(
-        conn: &Conn,
-        lengths: Option<&[u32]>,
-    ) -> Result<Session, SqlFailure> {
-        let prepared = |sql: String, types: Vec<Type>| async move {
-            let statement = conn.client.prepare_typed(&sql, &types).await;
-            statement.map_err(|error| SqlFailure::from_driver(&error))
-        };
-        let read_head = prepared(sql::READ_HEAD.to_owned(), vec![Type::INT8]).await?;
-        let read_slot = prepared(sql::READ_SLOT.to_owned(), vec![Type::INT8, Type::INT8]).await?;
-        let stepwise = match lengths {
-            None => None,
-            Some(lengths) => {
-                let types = vec![Type::INT8, Type::INT8, Type::BYTEA, Type::INT8];
-                let move_head = prepared(sql::MOVE_HEAD.to_owned(), types).await?;
-                let mut inserts = Vec::with_capacity(lengths.len());
-                for &records in lengths {
-                    let mut types = vec![Type::INT8];
-                    for _ in 0..records {
-                        types.extend([Type::INT8, Type::BYTEA, Type::BYTEA, Type::BYTEA]);
-                    }
-                    inserts.push((records, prepared(sql::insert(records), types).await?));
-                }
-                Some(Stepwise { move_head, inserts })
-            }
-        };
-        Ok(Session {
-            read_head,
-            read_slot,
-            stepwise,
-            unclean: AtomicBool::new(false),
-        })
-    }
-
-    /// The text that starts a transaction; the session is unclean from here.
-    fn begin(&self, isolation: Isolation) -> String {
-        sql::begin(isolation, self.unclean.swap(true, Ordering::Relaxed))
-    }
-
-    fn is_clean(&self) {
-        self.unclean.store(false, Ordering::Relaxed);
-    }
-}
+use crate::{AttemptEnd, Found};
 
 /// Everything that one attempt needs to know.
 pub(crate) struct Try<'a> {
@@ -130,21 +62,14 @@ impl Try<'_> {
     }
 
     async fn steps(&mut self, build: impl FnOnce(Head) -> Batch) -> Ready {
-        let begin = self.session.begin(self.isolation);
-        refused_or_lost(self.fly(&begin).await)?;
+        let (begin, _) = self.session.begin(self.isolation);
+        self.fly(&begin).await.whole()?;
         let head = self.read_head().await?;
         let batch = self.batch_on(head, build)?;
-        let Some(stepwise) = &self.session.stepwise else {
-            return Err(SqlFailure::new(
-                Class::Other,
-                "the session was prepared for flights, not for steps",
-            ));
-        };
-        let insert = stepwise
-            .inserts
-            .iter()
-            .find(|(records, _)| *records as usize == batch.records.len());
-        let Some((_, insert)) = insert else {
+        let stepwise = self.session.stepwise.as_ref();
+        let Some((stepwise, insert)) =
+            stepwise.and_then(|stepwise| Some((stepwise, stepwise.insert(batch.records.len())?)))
+        else {
             return Err(SqlFailure::new(
                 Class::Other,
                 format!("no INSERT of {} records was prepared", batch.records.len()),
@@ -192,14 +117,12 @@ impl Try<'_> {
 
     /// Two flights: BEGIN with the head, then the writes with COMMIT.
     pub(crate) async fn pipelined(&mut self, build: impl FnOnce(Head) -> Batch) -> Ended {
-        let mut flight = self.session.begin(self.isolation);
+        let (mut flight, _) = self.session.begin(self.isolation);
         flight.push_str("; ");
         flight.push_str(&sql::read_head_text(self.stream_id));
-        let answer = self.fly(&flight).await;
-        let batch = self
-            .head_in(answer)
-            .and_then(|head| self.batch_on(head, build));
-        match batch {
+        let answer = self.fly(&flight).await.whole();
+        let head = answer.and_then(|answer| self.head_in(&answer));
+        match head.and_then(|head| self.batch_on(head, build)) {
             Ok(batch) => {
                 let flight = sql::writes(self.stream_id, &batch);
                 let resent = self.in_doubt(&batch);
@@ -227,24 +150,27 @@ impl Try<'_> {
             Ok(batch) => batch,
             Err(failure) => return Ended::failed(failure),
         };
-        let begin = self.session.begin(self.isolation);
-        let statements = if begin.starts_with("ROLLBACK") { 5 } else { 4 };
-        let flight = format!("{begin}; {}", sql::writes(self.stream_id, &batch));
+        let (mut flight, statements) = self.session.begin(self.isolation);
+        flight.push_str("; ");
+        flight.push_str(&sql::writes(self.stream_id, &batch));
         let resent = self.in_doubt(&batch);
         let answer = self.fly(&flight).await;
-        self.verdict(batch, resent, answer, statements)
+        self.verdict(batch, resent, answer, statements + 3)
     }
 
     async fn known_or_read(&mut self, known: Option<Head>) -> Result<Head, SqlFailure> {
         if let Some(head) = known {
             return Ok(head);
         }
-        if self.session.unclean.load(Ordering::Relaxed) {
-            // The read must not fall into a failed block, nor into an old
-            // snapshot.
-            self.roll_back().await;
+        if !self.session.is_unclean() {
+            return self.read_head().await;
         }
-        self.read_head().await
+        // The read must fall neither into a failed block nor into an old
+        // snapshot.
+        let flight = format!("ROLLBACK; {}", sql::read_head_text(self.stream_id));
+        let answer = self.fly(&flight).await.whole()?;
+        self.session.block_ended();
+        self.head_in(&answer)
     }
 
     /// What became of the batch in doubt.
@@ -253,7 +179,7 @@ impl Try<'_> {
             // No COMMIT of this operation ever left.
             return Ok(Found::Absent);
         };
-        if self.session.unclean.load(Ordering::Relaxed) {
+        if self.session.is_unclean() {
             self.roll_back().await;
         }
         self.round_trips += 1;
@@ -311,7 +237,7 @@ impl Try<'_> {
         if commit_answered {
             // Whatever came after that, say a connection lost between the
             // answer and the end of the flight, changes nothing.
-            self.session.is_clean();
+            self.session.block_ended();
             let wrote = (statements > 1)
                 .then(|| (answer.counts[statements - 3], answer.counts[statements - 2]));
             return match wrote {
@@ -338,7 +264,7 @@ impl Try<'_> {
             Some(Broken::Unsent(failure)) => self.certain(resent, failure),
             Some(Broken::Refused(failure)) if is_abort(&failure) => {
                 if reached {
-                    self.session.is_clean();
+                    self.session.block_ended();
                 }
                 self.certain(resent, failure)
             }
@@ -374,7 +300,7 @@ impl Try<'_> {
     async fn roll_back(&mut self) {
         let answer = self.fly("ROLLBACK").await;
         if answer.broken.is_none() {
-            self.session.is_clean();
+            self.session.block_ended();
         }
     }
 
@@ -396,9 +322,8 @@ impl Try<'_> {
     }
 
     /// The head in the answer to a flight that reads it.
-    fn head_in(&self, answer: Answer) -> Result<Head, SqlFailure> {
-        let rows = refused_or_lost(answer)?.rows;
-        let row = rows.first().ok_or_else(|| self.no_head())?;
+    fn head_in(&self, answer: &Answer) -> Result<Head, SqlFailure> {
+        let row = answer.rows.first().ok_or_else(|| self.no_head())?;
         let seq = row.get(0).and_then(|seq| seq.parse().ok());
         let hash = row
             .get(1)
@@ -437,67 +362,4 @@ impl Try<'_> {
             ),
         )
     }
-}
-
-/// How an attempt ended, with the batch that it committed.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) end: AttemptEnd,
-    pub(crate) batch: Option<Arc<Batch>>,
-}
-
-impl Ended {
-    fn of(end: AttemptEnd) -> Ended {
-        Ended { end, batch: None }
-    }
-
-    fn failed(failure: SqlFailure) -> Ended {
-        Ended::of(AttemptEnd::Failed(as_race(failure)))
-    }
-
-    /// Whether it lost a race.
-    pub(crate) fn lost_race(&self) -> bool {
-        matches!(&self.end, AttemptEnd::Failed(failure) if failure.class == Class::Conflict)
-    }
-
-    pub(crate) fn into_attempt(self, round_trips: u32, commit: Option<Duration>) -> Attempt {
-        Attempt {
-            end: self.end,
-            round_trips,
-            commit,
-        }
-    }
-}
-
-/// The answer of a flight that went well.
-fn refused_or_lost(answer: Answer) -> Result<Answer, SqlFailure> {
-    match answer.broken {
-        None => Ok(answer),
-        Some(Broken::Unsent(failure) | Broken::Refused(failure) | Broken::Lost(failure)) => {
-            Err(failure)
-        }
-    }
-}
-
-/// What an append calls losing a race. A deadlock is one; so is a duplicate
-/// key, for the only key that an append can violate is that of the records.
-fn as_race(mut failure: SqlFailure) -> SqlFailure {
-    let duplicate = failure.sqlstate.as_deref() == Some("23505");
-    if duplicate || failure.class == Class::Deadlock {
-        failure.class = Class::Conflict;
-    }
-    failure
-}
-
-/// Whether an error says that the transaction is rolled back even when it is
-/// the answer to COMMIT. Only classes that mean nothing else are listed; of all others the
-/// outcome is unknown, which costs a look-up and can do no harm.
-fn is_abort(failure: &SqlFailure) -> bool {
-    let state = failure.sqlstate.as_deref().unwrap_or_default();
-    let class = state.get(..2).unwrap_or_default();
-    !failure.outcome_unknown_at_commit()
-        && matches!(
-            class,
-            "0A" | "22" | "23" | "25" | "2D" | "40" | "42" | "44" | "54"
-        )
 }

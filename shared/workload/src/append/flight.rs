@@ -19,6 +19,18 @@ pub(crate) struct Answer {
     pub(crate) broken: Option<Broken>,
 }
 
+impl Answer {
+    /// The answer, when the flight went well.
+    pub(crate) fn whole(self) -> Result<Answer, SqlFailure> {
+        match self.broken {
+            None => Ok(self),
+            Some(Broken::Unsent(failure) | Broken::Refused(failure) | Broken::Lost(failure)) => {
+                Err(failure)
+            }
+        }
+    }
+}
+
 /// Why a flight ended early.
 #[derive(Debug)]
 pub(crate) enum Broken {

@@ -26,8 +26,10 @@ mod deal;
 mod export;
 mod flight;
 mod hex;
+mod outcome;
 mod read;
 mod schema;
+mod session;
 mod sql;
 mod tries;
 mod verify;
@@ -39,9 +41,9 @@ use clock::Clock;
 use plan::{AppendParams, Isolation, Trips};
 use target::{Conn, SqlFailure};
 
-pub use attempt::Session;
 pub use deal::PAYLOAD_HEADER;
 pub use export::{ExportError, ImportError, export, verify_exported};
+pub use session::Session;
 pub use verify::{stream_ids, verify_streams};
 
 use crate::{Attempt, AttemptEnd, Claim, Found, Said, Step, Verified, Workload};

@@ -3,7 +3,7 @@
 use clock::Clock;
 use target::{Class, Conn, SqlFailure};
 
-use super::flight::{self, Broken};
+use super::flight;
 use super::tries::Tries;
 use super::{Append, hex};
 use crate::Step;
@@ -245,11 +245,6 @@ async fn used_heads(conn: &Conn, first: i64, last: i64) -> Result<i64, SqlFailur
 
 /// Runs one statement as a transaction of its own; returns the rows it touched.
 pub(crate) async fn statement(conn: &Conn, sql: &str) -> Result<u64, SqlFailure> {
-    let answer = flight::send(conn, sql).await;
-    match answer.broken {
-        None => Ok(answer.counts.iter().sum()),
-        Some(Broken::Unsent(failure) | Broken::Refused(failure) | Broken::Lost(failure)) => {
-            Err(failure)
-        }
-    }
+    let answer = flight::send(conn, sql).await.whole()?;
+    Ok(answer.counts.iter().sum())
 }

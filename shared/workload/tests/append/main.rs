@@ -7,6 +7,7 @@
 extern crate fabric_workload as workload;
 
 mod backend;
+mod faults;
 mod interleavings;
 mod model;
 mod tamper;
