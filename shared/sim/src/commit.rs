@@ -36,7 +36,6 @@ impl<W: Wire> Connection<W> {
         let adjudicated = begun + half(service);
         self.link.wait_until(adjudicated).await?;
         self.link.work(begun, service);
-        self.wrote = false;
         match fault {
             None => Ok(self.session.commit(adjudicated.as_us())),
             Some(CommitFault::UnavailableNotApplied) => {

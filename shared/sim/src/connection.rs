@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use clock::Time;
-use engine::{Executed, Prepared, Session, SqlError, TransactionStatus, Value, WorkKind};
+use engine::{Executed, Prepared, Session, SqlError, TransactionStatus, Value};
 use rand_chacha::ChaCha8Rng;
 
 use crate::faults::Kind;
@@ -34,8 +34,6 @@ pub(crate) struct Connection<W> {
     pub(crate) service_draws: ChaCha8Rng,
     pub(crate) commit_draws: ChaCha8Rng,
     statement_draws: ChaCha8Rng,
-    /// The open transaction has something to commit.
-    pub(crate) wrote: bool,
     /// An error in the extended protocol: everything up to Sync is skipped.
     skipping: bool,
     /// Prepared statements by name; looked up, never iterated.
@@ -61,7 +59,6 @@ pub(crate) async fn serve<W: Wire>(mut link: Link<W>, entrance: Entrance) {
         commit_draws: draws(Purpose::Commits),
         statement_draws: draws(Purpose::Statements),
         link,
-        wrote: false,
         skipping: false,
         statements: HashMap::new(),
         unnamed: None,
@@ -236,7 +233,6 @@ impl<W: Wire> Connection<W> {
             // Portals live as long as their transaction.
             self.unnamed = None;
             self.portals.clear();
-            self.wrote = false;
         }
         self.link.replies.ready_for_query(status);
         self.link.flush().await
@@ -268,11 +264,9 @@ impl<W: Wire> Connection<W> {
         };
         if executed.commit {
             let pending = self.session.pending_commit();
-            let read_only = pending.map_or(!self.wrote, |pending| pending.read_only);
+            let read_only = pending.is_none_or(|pending| pending.read_only);
             return Ok(self.commit(read_only).await?.map(|()| executed));
         }
-        self.wrote |= executed.work.rows_written > 0
-            || matches!(executed.work.kind, WorkKind::Write | WorkKind::Ddl);
         let us = self.service.statement(&executed, &mut self.service_draws);
         self.take(begun, us);
         self.link.not_before(executed.not_before_us);

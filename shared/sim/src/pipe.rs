@@ -115,15 +115,21 @@ impl Line {
         Poll::Ready(sent)
     }
 
-    /// Hands what has arrived by `now` to `take`, at most `most` bytes.
+    /// Hands what has arrived by now to `take`, at most `most` bytes. The time
+    /// is asked for only when there is something to compare it with.
     fn receive(
         &self,
-        now: Time,
+        now: impl FnOnce() -> Time,
         most: usize,
         cx: &mut Context<'_>,
         take: impl FnOnce(&[u8]),
     ) -> Arrival {
         let mut line = self.lock();
+        if line.due.is_empty() && line.closed.is_none() {
+            line.receiver = Some(cx.waker().clone());
+            return Arrival::Unknown;
+        }
+        let now = now();
         let mut ready = 0;
         while let Some((at, length)) = line.due.front_mut() {
             if *at > now || ready == most {
@@ -157,14 +163,9 @@ impl Line {
             }
             return Arrival::Bytes(ready);
         }
-        match (line.due.front(), line.closed) {
-            (Some((at, _)), _) => Arrival::At(*at),
-            (None, Some(at)) if at <= now => Arrival::End,
-            (None, Some(at)) => Arrival::At(at),
-            (None, None) => {
-                line.receiver = Some(cx.waker().clone());
-                Arrival::Unknown
-            }
+        match line.due.front().map(|(at, _)| *at).or(line.closed) {
+            Some(at) if at > now => Arrival::At(at),
+            _ => Arrival::End,
         }
     }
 
@@ -214,8 +215,9 @@ impl Pipe {
         most: usize,
         mut take: impl FnMut(&[u8]),
     ) -> Poll<usize> {
+        let mut awaited = None;
         loop {
-            let now = self.clock.now();
+            let now = || awaited.unwrap_or_else(|| self.clock.now());
             match self.incoming.receive(now, most, cx, &mut take) {
                 Arrival::Bytes(read) => return Poll::Ready(read),
                 Arrival::End => return Poll::Ready(0),
@@ -223,6 +225,8 @@ impl Pipe {
                 Arrival::At(at) => {
                     self.timer.set(at);
                     std::task::ready!(self.timer.poll(cx));
+                    // The timer has said so: it is `at`, or later.
+                    awaited = Some(at);
                 }
             }
         }

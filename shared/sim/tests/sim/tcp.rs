@@ -180,9 +180,14 @@ fn psql_describes_a_table() {
     let running = Running::start(in_region());
     running.psql("CREATE TABLE t (id int PRIMARY KEY, v text NOT NULL)");
     let described = output(running.command("psql").args(["-X", "-c", "\\d t"]));
-    println!("{described}");
+    for line in [
+        "id     | integer |           | not null |",
+        "\"t_pkey\" PRIMARY KEY",
+    ] {
+        assert!(described.contains(line), "{described}");
+    }
     let tables = output(running.command("psql").args(["-X", "-c", "\\dt"]));
-    println!("{tables}");
+    assert!(tables.contains("public | t    | table | admin"), "{tables}");
 }
 
 #[test]
