@@ -102,7 +102,7 @@ fn large_payloads_make_small_pages() {
                 writers: 1,
                 batch: 9,
                 records: Some(20),
-                payload_bytes: 1 << 20,
+                payload_bytes: 1_000_000,
                 measure_s: None,
                 ..params(Trips::Stepwise, plan::Isolation::RepeatableRead)
             })
