@@ -11,6 +11,10 @@
 //! stands the same driver sending the same kinds of messages with nothing in
 //! them, which the protocol loop answers without the engine: what is left to
 //! gain.
+//!
+//! Both are given per second of wall time and, where the system tells it, per
+//! second of processor time: the same on an idle machine, and what counts on a
+//! busy one.
 
 use std::time::Duration;
 
@@ -31,20 +35,42 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     println!("one core, simulated time, {STATEMENTS} statements each (BEGIN and COMMIT counted)");
-    println!("clients   statements/s   without engine   simulated s");
+    println!("           statements/s of            without engine");
+    println!("clients    wall time   processor      wall time   processor   simulated s");
     for clients in [64, 128, 256] {
-        let (full, simulated) = measure(clients, true)?;
-        let (bare, _) = measure(clients, false)?;
+        let full = measure(clients, true)?;
+        let bare = measure(clients, false)?;
         println!(
-            "{clients:>7}   {full:>12.0}   {bare:>14.0}   {:>11.1}",
-            simulated.as_secs_f64()
+            "{clients:>7} {:>12.0} {:>11} {:>14.0} {:>11} {:>13.1}",
+            full.per_wall_s,
+            shown(full.per_cpu_s),
+            bare.per_wall_s,
+            shown(bare.per_cpu_s),
+            full.simulated.as_secs_f64()
         );
     }
     Ok(())
 }
 
-/// Statements a second of wall time, and how much simulated time passed.
-fn measure(clients: usize, with_engine: bool) -> Result<(f64, Duration), Failure> {
+fn shown(rate: Option<f64>) -> String {
+    rate.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"))
+}
+
+/// Statements a second, and how much simulated time they took.
+struct Measured {
+    per_wall_s: f64,
+    per_cpu_s: Option<f64>,
+    simulated: Duration,
+}
+
+/// Processor time that this process has used, where the system tells it.
+fn cpu() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
+    let ns = text.split_whitespace().next()?.parse().ok()?;
+    Some(Duration::from_nanos(ns))
+}
+
+fn measure(clients: usize, with_engine: bool) -> Result<Measured, Failure> {
     let runtime = clock::simulated_runtime()?;
     runtime.block_on(async {
         let simulated = Clock::simulated();
@@ -72,7 +98,7 @@ fn measure(clients: usize, with_engine: bool) -> Result<(f64, Duration), Failure
             });
         }
         let rounds = STATEMENTS / EACH / clients;
-        let (wall, begun) = (Clock::real(), simulated.now());
+        let (wall, begun, cpu_before) = (Clock::real(), simulated.now(), cpu());
         let tasks: Vec<_> = sessions
             .into_iter()
             .map(|session| tokio::spawn(session.run(rounds, with_engine)))
@@ -80,10 +106,17 @@ fn measure(clients: usize, with_engine: bool) -> Result<(f64, Duration), Failure
         for task in tasks {
             task.await??;
         }
-        let took = wall.now().since_origin();
+        let wall = wall.now().since_origin();
+        let used = cpu()
+            .zip(cpu_before)
+            .map(|(after, before)| after.saturating_sub(before));
         #[allow(clippy::cast_precision_loss)]
         let sent = (rounds * EACH * clients) as f64;
-        Ok((sent / took.as_secs_f64(), simulated.now().since(begun)))
+        Ok(Measured {
+            per_wall_s: sent / wall.as_secs_f64(),
+            per_cpu_s: used.map(|used| sent / used.as_secs_f64()),
+            simulated: simulated.now().since(begun),
+        })
     })
 }
 
