@@ -10,7 +10,8 @@ use engine::{Engine, Limits};
 
 use crate::admission::{ConnectionLimits, Gate};
 use crate::connection::serve;
-use crate::faults::{FaultCounts, FaultPlan, Faults, Kind};
+use crate::fault_plan::FaultPlan;
+use crate::faults::{FaultCounts, Faults, Kind};
 use crate::link::Link;
 use crate::pipe::{self, Pipe};
 use crate::preset::{Preset, Region};

@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::faults::Kind;
 use crate::link::{Gone, Link, Wire, error, server_unavailable};
-use crate::message::{Body, InvalidLength, Malformed, frame};
+use crate::message::{Body, Frame, InvalidLength, Malformed, frame};
 use crate::portal::Portal;
 use crate::reply::{Replies, Severity};
 use crate::service::{Purpose, Service, generator};
@@ -78,7 +78,7 @@ impl<W: Wire> Connection<W> {
         let mut done = 0;
         loop {
             match frame(&input[done..]) {
-                Ok(Some((tag, body, length))) => {
+                Ok(Some(Frame { tag, body, length })) => {
                     let behind = &input[done + length..];
                     self.message(tag, body, behind).await?;
                     done += length;

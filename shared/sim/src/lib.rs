@@ -61,6 +61,7 @@ mod admission;
 mod cluster;
 mod commit;
 mod connection;
+mod fault_plan;
 mod faults;
 mod link;
 mod message;
@@ -78,7 +79,8 @@ mod token;
 
 pub use admission::ConnectionLimits;
 pub use cluster::Cluster;
-pub use faults::{FaultCounts, FaultPlan, Late, Outage, Slow, Span};
+pub use fault_plan::{FaultPlan, Late, Outage, Slow, Span};
+pub use faults::FaultCounts;
 pub use pipe::Pipe;
 pub use preset::{Figure, Preset, Region, Source, Spread};
 pub use presets::{preset, presets};

@@ -21,9 +21,18 @@ pub(crate) struct InvalidLength;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// A whole message at the beginning of `input`: its type, its body, and how
-/// long it is in all. `None` while it has not arrived entirely.
-pub(crate) fn frame(input: &[u8]) -> Result<Option<(u8, &[u8], usize)>, InvalidLength> {
+/// A whole message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame<'a> {
+    pub(crate) tag: u8,
+    pub(crate) body: &'a [u8],
+    /// Bytes of it, type and length included.
+    pub(crate) length: usize,
+}
+
+/// The message at the beginning of `input`; `None` while it has not arrived
+/// entirely.
+pub(crate) fn frame(input: &[u8]) -> Result<Option<Frame<'_>>, InvalidLength> {
     let [tag, a, b, c, d, ..] = *input else {
         return Ok(None);
     };
@@ -31,7 +40,8 @@ pub(crate) fn frame(input: &[u8]) -> Result<Option<(u8, &[u8], usize)>, InvalidL
     if !(4..=LONGEST_MESSAGE).contains(&length) {
         return Err(InvalidLength);
     }
-    Ok(input.get(5..length + 1).map(|body| (tag, body, length + 1)))
+    let length = length + 1;
+    Ok(input.get(5..length).map(|body| Frame { tag, body, length }))
 }
 
 /// What arrives before a session exists.
@@ -51,11 +61,16 @@ pub(crate) enum Opening<'a> {
     },
 }
 
-/// The packet at the beginning of `input` and its length; `None` while it has
-/// not arrived entirely.
-pub(crate) fn opening(
-    input: &[u8],
-) -> Result<Option<(Result<Opening<'_>, Malformed>, usize)>, InvalidLength> {
+/// A whole packet from before the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Packet<'a> {
+    pub(crate) opening: Result<Opening<'a>, Malformed>,
+    pub(crate) length: usize,
+}
+
+/// The packet at the beginning of `input`; `None` while it has not arrived
+/// entirely.
+pub(crate) fn packet(input: &[u8]) -> Result<Option<Packet<'_>>, InvalidLength> {
     let [a, b, c, d, ..] = *input else {
         return Ok(None);
     };
@@ -63,9 +78,10 @@ pub(crate) fn opening(
     if !(8..=LONGEST_STARTUP).contains(&length) {
         return Err(InvalidLength);
     }
-    Ok(input
-        .get(4..length)
-        .map(|body| (read_opening(body), length)))
+    Ok(input.get(4..length).map(|body| Packet {
+        opening: read_opening(body),
+        length,
+    }))
 }
 
 fn read_opening(body: &[u8]) -> Result<Opening<'_>, Malformed> {
@@ -194,8 +210,9 @@ mod tests {
     fn a_frame_is_whole_or_awaited_or_impossible() {
         assert_eq!(frame(b""), Ok(None));
         assert_eq!(frame(b"S\0\0\0"), Ok(None));
-        assert_eq!(frame(b"S\0\0\0\x04"), Ok(Some((b'S', &b""[..], 5))));
-        assert_eq!(frame(b"Q\0\0\0\x06x\0S"), Ok(Some((b'Q', &b"x\0"[..], 7))));
+        let whole = |tag, body, length| Ok(Some(Frame { tag, body, length }));
+        assert_eq!(frame(b"S\0\0\0\x04"), whole(b'S', &b""[..], 5));
+        assert_eq!(frame(b"Q\0\0\0\x06x\0S"), whole(b'Q', &b"x\0"[..], 7));
         assert_eq!(frame(b"Q\0\0\0\x06x"), Ok(None));
         assert_eq!(frame(b"Q\0\0\0\x03"), Err(InvalidLength));
         assert_eq!(frame(b"Q\xff\xff\xff\xff"), Err(InvalidLength));
@@ -203,8 +220,8 @@ mod tests {
 
     #[test]
     fn openings_are_told_apart() {
-        let read = |bytes| match opening(bytes) {
-            Ok(Some((opening, _))) => opening,
+        let read = |bytes| match packet(bytes) {
+            Ok(Some(packet)) => packet.opening,
             other => panic!("{other:?}"),
         };
         assert_eq!(read(b"\0\0\0\x08\x04\xd2\x16\x2f"), Ok(Opening::SslRequest));
@@ -228,8 +245,8 @@ mod tests {
             read(b"\0\0\0\x08\0\x02\0\0"),
             Ok(Opening::Unsupported { major: 2, minor: 0 })
         );
-        assert_eq!(opening(b"\0\0\0\x07"), Err(InvalidLength));
-        assert_eq!(opening(b"GET / HTTP/1.1"), Err(InvalidLength));
+        assert_eq!(packet(b"\0\0\0\x07"), Err(InvalidLength));
+        assert_eq!(packet(b"GET / HTTP/1.1"), Err(InvalidLength));
     }
 
     #[test]

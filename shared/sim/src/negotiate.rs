@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Chain, Join, ReadHalf, WriteHalf};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::message::{Opening, opening};
+use crate::message::{Opening, Packet, packet};
 use crate::pipe::Pipe;
 use crate::tls::ALPN;
 
@@ -35,7 +35,7 @@ pub(crate) enum Way {
 pub(crate) async fn negotiate(mut pipe: Pipe, tls: Option<&TlsAcceptor>) -> io::Result<Way> {
     let mut input = Vec::new();
     loop {
-        let wants_tls = match (opening(&input), tls) {
+        let wants_tls = match (packet(&input), tls) {
             _ if input.is_empty() => None,
             (_, Some(tls)) if input[0] == TLS_HANDSHAKE => {
                 let way = seal(tls, input, pipe).await?;
@@ -47,8 +47,20 @@ pub(crate) async fn negotiate(mut pipe: Pipe, tls: Option<&TlsAcceptor>) -> io::
                 };
             }
             (Ok(None), _) => None,
-            (Ok(Some((Ok(Opening::SslRequest), length))), tls) => Some((tls, length)),
-            (Ok(Some((Ok(Opening::GssEncRequest), length))), _) => Some((None, length)),
+            (
+                Ok(Some(Packet {
+                    opening: Ok(Opening::SslRequest),
+                    length,
+                })),
+                tls,
+            ) => Some((tls, length)),
+            (
+                Ok(Some(Packet {
+                    opening: Ok(Opening::GssEncRequest),
+                    length,
+                })),
+                _,
+            ) => Some((None, length)),
             // The session says what is wrong with anything else.
             _ => return Ok(Way::Plain { pipe, input }),
         };

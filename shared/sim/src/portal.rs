@@ -6,7 +6,7 @@ use engine::{Column, Prepared, SqlError, Value};
 
 use crate::connection::{Connection, malformed, notices, text};
 use crate::link::{Gone, Wire, error};
-use crate::message::{Body, Formats, frame};
+use crate::message::{Body, Formats, Frame, frame};
 
 /// A statement with its parameters, and how much of its result was fetched.
 #[derive(Debug)]
@@ -365,7 +365,7 @@ fn no_portal(name: &[u8]) -> SqlError {
 }
 
 fn sync_is_next(behind: &[u8]) -> bool {
-    matches!(frame(behind), Ok(Some((b'S', ..))))
+    matches!(frame(behind), Ok(Some(Frame { tag: b'S', .. })))
 }
 
 fn shown(name: &[u8]) -> std::borrow::Cow<'_, str> {

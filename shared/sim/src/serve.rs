@@ -28,7 +28,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::admission::ConnectionLimits;
 use crate::cluster::{Cluster, Shared};
 use crate::connection;
-use crate::faults::FaultPlan;
+use crate::fault_plan::FaultPlan;
 use crate::link::{Link, Streamed};
 use crate::negotiate::{Way, negotiate};
 use crate::pipe::{self, Pipe};

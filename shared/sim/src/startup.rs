@@ -8,7 +8,7 @@ use rand::RngExt;
 use crate::cluster::Shared;
 use crate::faults::{Kind, Refusal};
 use crate::link::{Gone, Link, Wire, error};
-use crate::message::{InvalidLength, Malformed, Opening, opening};
+use crate::message::{Frame, InvalidLength, Malformed, Opening, Packet, frame, packet};
 use crate::service::{Purpose, generator};
 use crate::token::{self, Credentials};
 
@@ -114,7 +114,7 @@ pub(crate) async fn start_up<W: Wire>(
 /// Reads packets until the one that names the user.
 async fn parameters<W: Wire>(link: &mut Link<W>) -> Result<Result<Parameters, SqlError>, Gone> {
     loop {
-        let (packet, length) = match opening(&link.input) {
+        let Packet { opening, length } = match packet(&link.input) {
             Ok(Some(packet)) => packet,
             Ok(None) => {
                 link.fill(true).await?;
@@ -124,7 +124,7 @@ async fn parameters<W: Wire>(link: &mut Link<W>) -> Result<Result<Parameters, Sq
                 return Ok(Err(error("08P01", "invalid length of startup packet")));
             }
         };
-        let answer = match packet {
+        let answer = match opening {
             // DSQL ignores cancel requests: the connection just ends.
             Ok(Opening::Cancel) => return Err(Gone),
             // Encryption was settled before; asked again, it is refused.
@@ -224,8 +224,12 @@ async fn authenticate<W: Wire>(
     link.replies.authentication_cleartext_password();
     link.flush().await?;
     let message = loop {
-        match crate::message::frame(&link.input) {
-            Ok(Some((b'p', body, length))) => {
+        match frame(&link.input) {
+            Ok(Some(Frame {
+                tag: b'p',
+                body,
+                length,
+            })) => {
                 let text = body.strip_suffix(&[0]).unwrap_or(body);
                 let token = String::from_utf8_lossy(text).into_owned();
                 link.input.drain(..length);

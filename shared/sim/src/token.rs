@@ -39,6 +39,31 @@ impl Credentials {
             secret: secret.into(),
         }
     }
+
+    /// A token for `user` at an endpoint, as an SDK would sign it at `at`: for
+    /// clients that have no SDK, such as psql.
+    pub fn token(
+        &self,
+        host: &str,
+        region: &str,
+        user: &str,
+        at: SystemTime,
+        lives: Duration,
+    ) -> String {
+        let date = basic_format(since_1970(at));
+        let query = format!(
+            "Action={}&X-Amz-Algorithm=AWS4-HMAC-SHA256\
+             &X-Amz-Credential={}%2F{}%2F{region}%2Fdsql%2Faws4_request&X-Amz-Date={date}\
+             &X-Amz-Expires={}&X-Amz-SignedHeaders=host",
+            action(user),
+            self.access_key,
+            &date[..8],
+            lives.as_secs(),
+        );
+        let signature = sign(&self.secret, host, &query, &date, region);
+        let signature = hex(&signature.finalize().into_bytes());
+        format!("{host}/?{query}&X-Amz-Signature={signature}")
+    }
 }
 
 impl std::fmt::Debug for Credentials {
@@ -83,12 +108,7 @@ impl Refusal {
 /// Checks a token.
 pub(crate) fn check(token: &str, expected: &Expected<'_>) -> Result<(), Refusal> {
     let token = Token::read(token).ok_or(Refusal::Denied)?;
-    let wanted = if expected.user == "admin" {
-        "DbConnectAdmin"
-    } else {
-        "DbConnect"
-    };
-    if token.value("Action") != Some(wanted) {
+    if token.value("Action") != Some(action(expected.user)) {
         return Err(Refusal::WrongAction {
             user: expected.user.to_owned(),
             action: token.value("Action").unwrap_or_default().to_owned(),
@@ -106,11 +126,7 @@ pub(crate) fn check(token: &str, expected: &Expected<'_>) -> Result<(), Refusal>
     {
         return Err(Refusal::Denied);
     }
-    let now = expected
-        .now
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO)
-        .as_secs();
+    let now = since_1970(expected.now);
     if signed.at_s > now + SKEW_S {
         return Err(Refusal::Denied);
     }
@@ -128,6 +144,20 @@ pub(crate) fn check(token: &str, expected: &Expected<'_>) -> Result<(), Refusal>
     Ok(())
 }
 
+/// What a user's token must be for.
+fn action(user: &str) -> &'static str {
+    if user == "admin" {
+        "DbConnectAdmin"
+    } else {
+        "DbConnect"
+    }
+}
+
+fn since_1970(at: SystemTime) -> u64 {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap_or(Duration::ZERO).as_secs()
+}
+
 /// A token in its parts. Values are decoded for reading; the signature is over
 /// the pairs as they were sent.
 struct Token<'a> {
@@ -139,9 +169,6 @@ struct Token<'a> {
 /// What the signature is about.
 struct Signed<'a> {
     access_key: &'a str,
-    /// Without the access key: `20260101/us-east-1/dsql/aws4_request`.
-    scope: &'a str,
-    day: &'a str,
     region: &'a str,
     date: &'a str,
     at_s: u64,
@@ -188,8 +215,6 @@ impl<'a> Token<'a> {
         let lives_s: u64 = self.value("X-Amz-Expires")?.parse().ok()?;
         (date.starts_with(day) && (1..=LONGEST_S).contains(&lives_s)).then_some(Signed {
             access_key,
-            scope,
-            day,
             region,
             date,
             at_s,
@@ -208,30 +233,31 @@ impl<'a> Token<'a> {
             .map(|(name, sent, _)| (*name, *sent))
             .collect();
         pairs.sort_unstable();
-        let query: Vec<_> = pairs
+        let pairs: Vec<_> = pairs
             .iter()
-            .map(|(name, value)| format!("{name}={value}"))
+            .map(|(name, sent)| format!("{name}={sent}"))
             .collect();
-        let request = format!(
-            "GET\n/\n{}\nhost:{}\n\nhost\n{}",
-            query.join("&"),
-            self.host,
-            hex(&Sha256::digest(b""))
-        );
-        let to_sign = format!(
-            "AWS4-HMAC-SHA256\n{}\n{}\n{}",
-            signed.date,
-            signed.scope,
-            hex(&Sha256::digest(request.as_bytes()))
-        );
-        let mut key = hmac(format!("AWS4{secret}").as_bytes(), signed.day.as_bytes());
-        for part in [signed.region, "dsql", "aws4_request"] {
-            key = hmac(&key.finalize().into_bytes(), part.as_bytes());
-        }
-        let mac = hmac(&key.finalize().into_bytes(), to_sign.as_bytes());
+        let query = pairs.join("&");
+        let mac = sign(secret, self.host, &query, signed.date, signed.region);
         // In constant time.
         mac.verify_slice(&signature).is_ok()
     }
+}
+
+/// The signature of a request for `host` with this query, its pairs sorted.
+fn sign(secret: &str, host: &str, query: &str, date: &str, region: &str) -> Hmac<Sha256> {
+    let nothing = hex(&Sha256::digest(b""));
+    let request = format!("GET\n/\n{query}\nhost:{host}\n\nhost\n{nothing}");
+    let day = date.get(..8).unwrap_or_default();
+    let to_sign = format!(
+        "AWS4-HMAC-SHA256\n{date}\n{day}/{region}/dsql/aws4_request\n{}",
+        hex(&Sha256::digest(request.as_bytes()))
+    );
+    let mut key = hmac(format!("AWS4{secret}").as_bytes(), day.as_bytes());
+    for part in [region, "dsql", "aws4_request"] {
+        key = hmac(&key.finalize().into_bytes(), part.as_bytes());
+    }
+    hmac(&key.finalize().into_bytes(), to_sign.as_bytes())
 }
 
 fn hmac(key: &[u8], message: &[u8]) -> Hmac<Sha256> {
@@ -425,6 +451,24 @@ mod tests {
             ..FITS
         };
         assert_eq!(role.check(ROLE), Ok(()));
+    }
+
+    #[test]
+    fn a_token_is_signed_as_others_sign_it() {
+        let credentials = Credentials::new("AKIDSIMULATOR", "wJalrXUtnFEMI/K7MDENG");
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(SIGNED_AT);
+        let lives = Duration::from_secs(900);
+        assert_eq!(
+            credentials.token("localhost", "us-east-1", "admin", at, lives),
+            ADMIN
+        );
+        let role = credentials.token("localhost", "us-east-1", "reader", at, lives);
+        assert!(role.starts_with("localhost/?Action=DbConnect&"));
+        let reader = Case {
+            user: "reader",
+            ..FITS
+        };
+        assert_eq!(reader.check(&role), Ok(()));
     }
 
     #[test]

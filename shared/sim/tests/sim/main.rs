@@ -1,5 +1,8 @@
 //! The simulator from outside: through drivers, psql and bare messages.
 
+// Helpers are tests too: clippy's exception for tests does not see them.
+#![allow(clippy::unwrap_used)]
+
 extern crate fabric_sim as sim;
 
 mod common;

@@ -181,11 +181,10 @@ fn compare(case: &Case, got: &[Vec<Vec<Answer>>]) -> Result<(), String> {
             "exactly_one_either" => losers.len() == 1,
             _ => !losers.is_empty(),
         };
-        let recorded = case
-            .expected
-            .iter()
-            .filter_map(|expected| expected.last()?.message.clone());
-        let message = recorded.last();
+        let recorded = case.expected.iter().rev();
+        let message = recorded
+            .filter_map(|expected| expected.last()?.message.clone())
+            .next();
         if !as_recorded
             || losers
                 .iter()

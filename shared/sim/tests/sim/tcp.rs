@@ -4,10 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest, Sha256};
 use sim::serve::{ServeError, ServeOptions, Served, Servers};
 use sim::{Credentials, FaultPlan, Outage};
 use tokio_rustls::TlsConnector;
@@ -341,74 +339,11 @@ fn credentials() -> Credentials {
     Credentials::new("AKIDSIMULATOR", SECRET)
 }
 
-/// Signs a token now, valid for 15 minutes.
-fn token(host: &str, action: &str, region: &str, secret: &str) -> String {
-    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
-    let date = basic_format(since);
-    let scope = format!("{}/{region}/dsql/aws4_request", &date[..8]);
-    let query = format!(
-        "Action={action}&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIDSIMULATOR%2F{}\
-         &X-Amz-Date={date}&X-Amz-Expires=900&X-Amz-SignedHeaders=host",
-        scope.replace('/', "%2F")
-    );
-    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    let request = format!(
-        "GET\n/\n{query}\nhost:{host}\n\nhost\n{}",
-        hex(&Sha256::digest(b""))
-    );
-    let to_sign = format!(
-        "AWS4-HMAC-SHA256\n{date}\n{scope}\n{}",
-        hex(&Sha256::digest(request.as_bytes()))
-    );
-    let hmac = |key: &[u8], text: &str| {
-        let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
-        mac.update(text.as_bytes());
-        mac.finalize().into_bytes().to_vec()
-    };
-    let mut key = hmac(format!("AWS4{secret}").as_bytes(), &date[..8]);
-    for part in [region, "dsql", "aws4_request"] {
-        key = hmac(&key, part);
-    }
-    format!(
-        "{host}/?{query}&X-Amz-Signature={}",
-        hex(&hmac(&key, &to_sign))
-    )
-}
-
-/// The date of these seconds since 1970, day by day.
-fn basic_format(seconds: u64) -> String {
-    let (mut day, rest) = (seconds / 86_400, seconds % 86_400);
-    let mut year = 1970;
-    let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    while day >= 365 + u64::from(leap(year)) {
-        day -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let mut month = 0;
-    let days = [
-        31,
-        28 + u64::from(leap(year)),
-        31,
-        30,
-        31,
-        30,
-        31,
-        31,
-        30,
-        31,
-        30,
-        31,
-    ];
-    while day >= days[month] {
-        day -= days[month];
-        month += 1;
-    }
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    format!(
-        "{year:04}{:02}{:02}T{hour:02}{minute:02}{second:02}Z",
-        month + 1,
-        day + 1
-    )
+/// A token signed now, valid for 15 minutes.
+fn token(host: &str, user: &str, region: &str, secret: &str) -> String {
+    let now = clock::Clock::real().wall();
+    let credentials = Credentials::new("AKIDSIMULATOR", secret);
+    credentials.token(host, region, user, now, Duration::from_secs(900))
 }
 
 #[test]
@@ -430,8 +365,8 @@ fn psql_comes_in_with_a_token_and_verified_tls_alone() {
             .env("PGSSLROOTCERT", &running.ca);
         output(psql.args(["-XAtq", "-c", "SELECT 1"]))
     };
-    let admin = token("localhost", "DbConnectAdmin", "us-east-1", SECRET);
-    let role = token("localhost", "DbConnect", "us-east-1", SECRET);
+    let admin = token("localhost", "admin", "us-east-1", SECRET);
+    let role = token("localhost", "reader", "us-east-1", SECRET);
     assert_eq!(come_in("admin", &admin, "verify-full").trim(), "1");
     assert_eq!(come_in("reader", &role, "verify-full").trim(), "1");
     for (user, password, sslmode, said) in [
@@ -455,13 +390,13 @@ fn psql_comes_in_with_a_token_and_verified_tls_alone() {
         ),
         (
             "admin",
-            &token("localhost", "DbConnectAdmin", "us-east-1", "guessed"),
+            &token("localhost", "admin", "us-east-1", "guessed"),
             "verify-full",
             "unable to accept connection, access denied",
         ),
         (
             "admin",
-            &token("localhost", "DbConnectAdmin", "us-east-2", SECRET),
+            &token("localhost", "admin", "us-east-2", SECRET),
             "verify-full",
             "unable to accept connection, access denied",
         ),
@@ -508,7 +443,7 @@ fn tls_is_negotiated_directly_by_its_protocol_name() {
         raw.start_up(&[("user", "admin"), ("database", "postgres")]);
         raw.send().await;
         assert_eq!(raw.message().await, "password?");
-        let password = token(&host, "DbConnectAdmin", "us-east-1", SECRET);
+        let password = token(&host, "admin", "us-east-1", SECRET);
         postgres_protocol::message::frontend::password_message(password.as_bytes(), &mut raw.out)
             .unwrap();
         assert_eq!(raw.answers().await.last().unwrap(), "ready I");
