@@ -4,14 +4,22 @@
 use std::time::Duration;
 
 use clock::Time;
-use target::{Conn, SqlFailure, Target};
+use target::{Class, Conn, SqlFailure, Target};
 use workload::Workload;
 
 /// How long a replacement may take before the operation that needs it fails.
 pub(crate) const REOPEN_LIMIT: Duration = Duration::from_secs(30);
 
-/// Pause before a session is prepared again after a transient error.
-const SESSION_PAUSE: Duration = Duration::from_millis(20);
+/// Pauses between tries to open a connection: the first, doubling to the last.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LAST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Whether opening is worth another try. An endpoint that was reached before
+/// and refuses now may be back in a moment; giving up at once would let a
+/// closed loop burn its whole share in that moment.
+pub(crate) fn may_pass(failure: &SqlFailure) -> bool {
+    failure.is_transient() || failure.class == Class::ConnectRefused
+}
 
 /// A place for one connection and what the workload prepared on it.
 pub(crate) struct Slot<W: Workload> {
@@ -48,15 +56,21 @@ impl<W: Workload> Slot<W> {
             self.open = None;
         }
         let started = clock.now();
+        let mut pause = FIRST_PAUSE;
         loop {
-            let conn = target.connect(self.endpoint, deadline).await?;
-            match workload.session(&conn).await {
-                Ok(session) => {
-                    self.open = Some((conn, session));
+            let opened = async {
+                let conn = target.connect(self.endpoint, deadline).await?;
+                let session = workload.session(&conn).await?;
+                Ok::<_, SqlFailure>((conn, session))
+            };
+            match opened.await {
+                Ok(open) => {
+                    self.open = Some(open);
                     return Ok(Some(clock.now().since(started)));
                 }
-                Err(failure) if failure.is_transient() && clock.now() < deadline => {
-                    clock.sleep(SESSION_PAUSE).await;
+                Err(failure) if may_pass(&failure) && clock.now() + pause < deadline => {
+                    clock.sleep(pause).await;
+                    pause = (2 * pause).min(LAST_PAUSE);
                 }
                 Err(failure) => return Err(failure),
             }

@@ -9,10 +9,10 @@ use clock::{Clock, Time};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use stats::RoundTrips;
-use target::{Conn, SqlFailure, Target};
+use target::{SqlFailure, Target};
 use workload::Workload;
 
-use crate::connection::Slot;
+use crate::connection::{Slot, may_pass};
 use crate::cpu;
 use crate::probe::{probe, wire};
 use crate::record::Recorder;
@@ -20,10 +20,10 @@ use crate::report::ShardReport;
 use crate::stop::Stop;
 use crate::writer::write;
 
-/// How often an endpoint is probed before its error counts, and how long each
-/// further try waits for a connection.
-const PROBE_TRIES: u32 = 10;
-const PROBE_LIMIT: Duration = Duration::from_secs(5);
+/// Pause before an endpoint that did not answer is probed again.
+const PROBE_PAUSE: Duration = Duration::from_millis(100);
+/// How long an endpoint may take to answer after the window.
+const PROBE_AFTER_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a shard is to do; plain data.
 #[derive(Clone, Debug)]
@@ -130,8 +130,7 @@ pub async fn run_shard<W: Workload>(
     let clock = target.clock();
     let opening = clock.now();
     let deadline = opening + load.open_limit;
-    let mut probes = open_probes(target, deadline).await?;
-    let before = round_trips(target, &load, &mut probes).await?;
+    let before = round_trips(target, &load, deadline).await?;
     let (slots, opened) = open_slots(&load, workload, target, deadline).await?;
 
     let barrier = clock.now();
@@ -173,7 +172,8 @@ pub async fn run_shard<W: Workload>(
         _ => None,
     };
 
-    let after = round_trips(target, &context.load, &mut probes).await;
+    let limit = clock.now() + PROBE_AFTER_LIMIT;
+    let after = round_trips(target, &context.load, limit).await;
     let stopped = context.stop.is_set();
     let aborted = context.is_aborted();
     let mut report = None;
@@ -192,39 +192,33 @@ pub async fn run_shard<W: Workload>(
     Ok(report)
 }
 
-/// One connection per endpoint that carries no load.
-async fn open_probes(target: &Target, deadline: Time) -> Result<Vec<Conn>, SqlFailure> {
-    let mut probes = Vec::new();
-    for endpoint in 0..target.endpoints().len() {
-        probes.push(target.connect(endpoint, deadline).await?);
-    }
-    Ok(probes)
-}
-
-/// Measures every endpoint. A probe that fails for a moment, or whose
-/// connection was lost meanwhile, is made again over a new connection.
+/// Measures every endpoint through a connection that carries no load. An
+/// endpoint that fails for a moment is tried again until `deadline`.
 async fn round_trips(
     target: &Target,
     load: &Load,
-    probes: &mut [Conn],
+    deadline: Time,
 ) -> Result<BTreeMap<String, RoundTrips>, SqlFailure> {
     let clock = target.clock();
     let mut all = BTreeMap::new();
-    for (endpoint, conn) in probes.iter_mut().enumerate() {
-        let mut tried = 0;
+    for (at, endpoint) in target.endpoints().iter().enumerate() {
         let seen = loop {
-            tried += 1;
-            match probe(target, conn).await {
+            let probed = async {
+                let conn = target.connect(at, deadline).await?;
+                probe(target, &conn).await
+            };
+            match probed.await {
                 Ok(seen) => break seen,
-                Err(failure) if failure.is_transient() && tried < PROBE_TRIES => {}
+                Err(failure) if may_pass(&failure) && clock.now() + PROBE_PAUSE < deadline => {
+                    clock.sleep(PROBE_PAUSE).await;
+                }
                 Err(failure) => return Err(failure),
             }
-            *conn = target.connect(endpoint, clock.now() + PROBE_LIMIT).await?;
         };
-        let server_part = load.server_parts.get(endpoint).copied().flatten();
+        let server_part = load.server_parts.get(at).copied().flatten();
         let wire = wire(seen.fastest, server_part);
         all.insert(
-            target.endpoints()[endpoint].name.clone(),
+            endpoint.name.clone(),
             RoundTrips {
                 before: seen.trips,
                 after: stats::Hist::default(),

@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use target::{Conn, SqlFailure, Target};
-use workload::{Claim, Step, Verified, Workload};
+use workload::{Claim, Said, Step, Verified, Workload};
+
+use crate::connection::may_pass;
 
 /// How often a step is tried, and the pause before each further try, which
 /// grows by itself. Together about ten seconds.
@@ -24,6 +26,10 @@ pub async fn prepare<W: Workload>(workload: &W, target: &Target) -> Result<Step,
     step(target, 0, async |conn| workload.prepare(conn).await).await
 }
 
+/// How long verification waits when operations ended in doubt: a COMMIT whose
+/// connection was lost may still be on its way.
+const SETTLING: Duration = Duration::from_secs(5);
+
 /// Checks the database against the claims, through `endpoint`, which should be
 /// another one than most of the load took ([`verifying_endpoint`]).
 ///
@@ -35,6 +41,9 @@ pub async fn verify<W: Workload>(
     endpoint: usize,
     claims: &[Claim],
 ) -> Result<Verified, SqlFailure> {
+    if claims.iter().any(|claim| claim.said == Said::Unknown) {
+        target.clock().sleep(SETTLING).await;
+    }
     step(target, endpoint, async |conn| {
         workload.verify(conn, claims).await
     })
@@ -80,7 +89,7 @@ async fn step<T>(
         };
         match once.await {
             Ok(done) => return Ok(done),
-            Err(failure) if failure.is_transient() && tried < TRIES => {
+            Err(failure) if may_pass(&failure) && tried < TRIES => {
                 clock.sleep(PAUSE * tried).await;
             }
             Err(failure) => return Err(failure),
