@@ -3,10 +3,10 @@
 //! Everything that has arrived is worked on in order; answers leave at Sync, at
 //! Flush, and when the input runs dry. An error in the extended protocol skips
 //! to the next Sync. One simple Query message, and everything up to a Sync, is
-//! one implicit transaction unless a block is open; its COMMIT comes *before*
-//! the last statement's CommandComplete wherever the server can know that it is
-//! the last (the end of a Query message; an Execute with its Sync behind it),
-//! so that no driver takes a lost race for success.
+//! one implicit transaction unless a block is open. It is committed *before* its
+//! last statement's CommandComplete is sent, so that no driver takes a lost race
+//! for success: at the end of a Query message; and in the extended protocol by
+//! holding back how an Execute ended until the next message, which may be Sync.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::faults::Kind;
 use crate::link::{Gone, Link, Wire, error, server_unavailable};
 use crate::message::{Body, Frame, InvalidLength, Malformed, frame};
-use crate::portal::Portal;
+use crate::portal::{Ending, Portal};
 use crate::reply::{Replies, Severity};
 use crate::service::{Purpose, Service, generator};
 use crate::startup::{Entrance, Login, start_up};
@@ -42,6 +42,8 @@ pub(crate) struct Connection<W> {
     pub(crate) unnamed: Option<Portal>,
     /// Portals with names; looked up, never iterated.
     pub(crate) portals: HashMap<Box<[u8]>, Portal>,
+    /// How the last Execute ended, not said yet.
+    pub(crate) held: Option<Ending>,
     /// Parameter types of a Parse message, kept for its room.
     pub(crate) type_room: Vec<u32>,
 }
@@ -63,6 +65,7 @@ pub(crate) async fn serve<W: Wire>(mut link: Link<W>, entrance: Entrance) {
         statements: HashMap::new(),
         unnamed: None,
         portals: HashMap::new(),
+        held: None,
         type_room: Vec::new(),
     };
     while connection.turn().await.is_ok() {}
@@ -79,8 +82,7 @@ impl<W: Wire> Connection<W> {
         loop {
             match frame(&input[done..]) {
                 Ok(Some(Frame { tag, body, length })) => {
-                    let behind = &input[done + length..];
-                    self.message(tag, body, behind).await?;
+                    self.message(tag, body).await?;
                     done += length;
                 }
                 Ok(None) => break,
@@ -97,13 +99,12 @@ impl<W: Wire> Connection<W> {
         self.link.fill(idle).await
     }
 
-    /// Works on one message; `behind` is what has arrived after it.
-    async fn message(&mut self, tag: u8, body: &[u8], behind: &[u8]) -> Result<(), Gone> {
+    async fn message(&mut self, tag: u8, body: &[u8]) -> Result<(), Gone> {
         match tag {
             b'S' => return self.sync().await,
             b'X' => return Err(Gone),
             _ if self.skipping => return Ok(()),
-            _ => {}
+            _ => self.release(),
         }
         let body = Body(body);
         let done = match tag {
@@ -111,7 +112,7 @@ impl<W: Wire> Connection<W> {
             b'P' => self.parse(body),
             b'B' => self.bind(body),
             b'D' => self.describe(body),
-            b'E' => self.execute(body, behind).await?,
+            b'E' => self.execute(body).await?,
             b'C' => self.close(body),
             b'H' => return self.link.flush().await,
             b'F' => {
@@ -212,8 +213,10 @@ impl<W: Wire> Connection<W> {
         if self.skipping {
             self.skipping = false;
         } else if let Err(error) = self.commit_implicit().await? {
+            self.held = None;
             self.fail(&error);
         }
+        self.release();
         self.ready().await
     }
 

@@ -6,7 +6,8 @@ use engine::{Column, Prepared, SqlError, Value};
 
 use crate::connection::{Connection, malformed, notices, text};
 use crate::link::{Gone, Wire, error};
-use crate::message::{Body, Formats, Frame, frame};
+use crate::message::{Body, Formats};
+use crate::reply::Replies;
 
 /// A statement with its parameters, and how much of its result was fetched.
 #[derive(Debug)]
@@ -53,14 +54,23 @@ impl RowFormats {
     }
 }
 
-/// How an Execute ended.
-enum Fetched {
-    /// Everything was sent; the tag is still to be.
-    Complete {
-        tag: String,
-    },
+/// How an Execute ended: its last answer, which is held back until it is known
+/// whether a Sync follows.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    Complete { tag: String },
     Suspended,
     Empty,
+}
+
+impl Ending {
+    fn write(&self, replies: &mut Replies) {
+        match self {
+            Ending::Complete { tag } => replies.command_complete(tag),
+            Ending::Suspended => replies.portal_suspended(),
+            Ending::Empty => replies.empty_query(),
+        }
+    }
 }
 
 impl<W: Wire> Connection<W> {
@@ -216,11 +226,10 @@ impl<W: Wire> Connection<W> {
         Ok(())
     }
 
-    /// Executes a portal; `behind` is what has arrived after this message.
+    /// Executes a portal.
     pub(crate) async fn execute(
         &mut self,
         mut body: Body<'_>,
-        behind: &[u8],
     ) -> Result<Result<(), SqlError>, Gone> {
         let mut read = || {
             let name = body.bytes_to_zero()?;
@@ -245,8 +254,8 @@ impl<W: Wire> Connection<W> {
             .ok()
             .filter(|most| *most > 0)
             .unwrap_or(usize::MAX);
-        let fetched = match self.fetch(&mut portal, most).await? {
-            Ok(fetched) => fetched,
+        let ending = match self.fetch(&mut portal, most).await? {
+            Ok(ending) => ending,
             Err(error) => return Ok(Err(error)),
         };
         if name.is_empty() {
@@ -254,18 +263,15 @@ impl<W: Wire> Connection<W> {
         } else {
             self.portals.insert(name.into(), portal);
         }
-        if sync_is_next(behind)
-            && let Err(error) = self.commit_implicit().await?
-        {
-            return Ok(Err(error));
-        }
-        let replies = &mut self.link.replies;
-        match fetched {
-            Fetched::Complete { tag } => replies.command_complete(&tag),
-            Fetched::Suspended => replies.portal_suspended(),
-            Fetched::Empty => replies.empty_query(),
-        }
+        self.held = Some(ending);
         Ok(Ok(()))
+    }
+
+    /// Says how the last Execute ended, if that was held back.
+    pub(crate) fn release(&mut self) {
+        if let Some(ending) = self.held.take() {
+            ending.write(&mut self.link.replies);
+        }
     }
 
     /// Runs a portal, or goes on with it, and sends at most `most` rows.
@@ -273,11 +279,11 @@ impl<W: Wire> Connection<W> {
         &mut self,
         portal: &mut Portal,
         most: usize,
-    ) -> Result<Result<Fetched, SqlError>, Gone> {
+    ) -> Result<Result<Ending, SqlError>, Gone> {
         if let Progress::Bound = portal.progress {
             portal.progress = Progress::Done;
             if portal.prepared.is_empty() {
-                return Ok(Ok(Fetched::Empty));
+                return Ok(Ok(Ending::Empty));
             }
             let executed = match self.run(&portal.prepared, &portal.params).await? {
                 Ok(executed) => executed,
@@ -285,7 +291,7 @@ impl<W: Wire> Connection<W> {
             };
             notices(&mut self.link.replies, &executed);
             let Some(columns) = executed.columns else {
-                return Ok(Ok(Fetched::Complete { tag: executed.tag }));
+                return Ok(Ok(Ending::Complete { tag: executed.tag }));
             };
             portal.progress = Progress::Open {
                 columns,
@@ -302,7 +308,7 @@ impl<W: Wire> Connection<W> {
         } = &mut portal.progress
         else {
             return Ok(match portal.prepared.columns() {
-                Some(_) => Ok(Fetched::Complete {
+                Some(_) => Ok(Ending::Complete {
                     tag: "SELECT 0".to_owned(),
                 }),
                 None => Err(error("55000", "portal cannot be run")),
@@ -321,7 +327,7 @@ impl<W: Wire> Connection<W> {
         // As PostgreSQL: a limit that is met exactly suspends, the rows may
         // have ended or not.
         if until - from == most {
-            return Ok(Ok(Fetched::Suspended));
+            return Ok(Ok(Ending::Suspended));
         }
         // A SELECT's tag counts the rows of this Execute alone.
         let tag = if tag.starts_with("SELECT ") {
@@ -330,7 +336,7 @@ impl<W: Wire> Connection<W> {
             std::mem::take(tag)
         };
         portal.progress = Progress::Done;
-        Ok(Ok(Fetched::Complete { tag }))
+        Ok(Ok(Ending::Complete { tag }))
     }
 
     fn statement(&self, name: &[u8]) -> Result<&Arc<Prepared>, SqlError> {
@@ -362,10 +368,6 @@ fn no_portal(name: &[u8]) -> SqlError {
         "34000",
         format!("portal \"{}\" does not exist", shown(name)),
     )
-}
-
-fn sync_is_next(behind: &[u8]) -> bool {
-    matches!(frame(behind), Ok(Some(Frame { tag: b'S', .. })))
 }
 
 fn shown(name: &[u8]) -> std::borrow::Cow<'_, str> {

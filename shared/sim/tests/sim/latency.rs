@@ -191,3 +191,15 @@ fn a_statement_waits_for_the_one_before_it() {
         }
     });
 }
+
+#[test]
+fn pg_sleep_takes_its_time() {
+    simulated(async |clock| {
+        let cluster = cluster("us-pair-in-region", FaultPlan::default(), clock);
+        let client = connect(&cluster, 0).await;
+        let (slept, took) = timed(clock, client.simple_query("SELECT pg_sleep(1.5)")).await;
+        slept.unwrap();
+        let round_trip = round_trips("us-pair-in-region")[0];
+        assert_eq!(us(took), round_trip + 1_500_000);
+    });
+}

@@ -341,6 +341,12 @@ fn an_implicit_commit_that_fails_is_never_shown_as_success() {
         raw.bind("", "u", &[]).execute("", 0).sync().send().await;
         assert_eq!(other.receive().await, ["UPDATE 1", "ready I"]);
         assert_eq!(raw.receive().await, ["bound", OC000, "ready I"]);
+        // The same with a Sync that comes later than its Execute.
+        other.query(update).send().await;
+        raw.bind("", "u", &[]).execute("", 0).send().await;
+        assert_eq!(other.receive().await, ["UPDATE 1", "ready I"]);
+        raw.sync().send().await;
+        assert_eq!(raw.receive().await, ["bound", OC000, "ready I"]);
         // The same in a simple Query.
         other.query(update).send().await;
         raw.query(update).send().await;
