@@ -39,7 +39,7 @@ pub(crate) fn check(stores: &BTreeMap<u32, TableStore>, txn: &Txn) -> Result<()>
 
 fn check_rows(store: &TableStore, buffer: &TableBuffer, snapshot: Ts) -> Result<()> {
     for (key, pending) in &buffer.rows {
-        let Some(chain) = store.chain(key.bytes()) else {
+        let Some(chain) = store.chain(key) else {
             continue;
         };
         let marks = chain.marks();
@@ -52,7 +52,7 @@ fn check_rows(store: &TableStore, buffer: &TableBuffer, snapshot: Ts) -> Result<
         }
     }
     for (key, lock) in &buffer.locks {
-        let Some(chain) = store.chain(key.bytes()) else {
+        let Some(chain) = store.chain(key) else {
             continue;
         };
         let marks = chain.marks();
@@ -113,7 +113,7 @@ pub(crate) fn apply(
             }
             let mut wait = store.write(key, pending.row.clone(), ts, horizon);
             if pending.key_changed && pending.row.is_some() {
-                if let Some(chain) = store.chain_mut(key.bytes()) {
+                if let Some(chain) = store.chain_mut(key) {
                     chain.marks_mut().key_changed = ts;
                     wait = true;
                 }
@@ -130,7 +130,7 @@ pub(crate) fn apply(
 }
 
 fn mark(store: &mut TableStore, key: &Key, lock: Lock, ts: Ts) {
-    if let Some(chain) = store.chain_mut(key.bytes()) {
+    if let Some(chain) = store.chain_mut(key) {
         match lock {
             Lock::Update => chain.marks_mut().locked = ts,
             Lock::KeyShare => chain.marks_mut().shared = ts,

@@ -218,11 +218,11 @@ impl TableStore {
         })
     }
 
-    pub(crate) fn chain(&self, key: &[u8]) -> Option<&Chain> {
+    pub(crate) fn chain(&self, key: &Key) -> Option<&Chain> {
         self.rows.get(key)
     }
 
-    pub(crate) fn chain_mut(&mut self, key: &[u8]) -> Option<&mut Chain> {
+    pub(crate) fn chain_mut(&mut self, key: &Key) -> Option<&mut Chain> {
         self.rows.get_mut(key)
     }
 
@@ -263,7 +263,7 @@ impl TableStore {
             }
         }
         let version = Version { ts, row };
-        match self.rows.get_mut(key.bytes()) {
+        match self.rows.get_mut(key) {
             None => {
                 self.rows.insert(
                     key.clone(),
@@ -293,7 +293,7 @@ impl TableStore {
 
     /// Drops the versions of a row that no snapshot from `horizon` on reads.
     fn prune(&mut self, key: &Key, horizon: Ts) {
-        let Some(chain) = self.rows.get_mut(key.bytes()) else {
+        let Some(chain) = self.rows.get_mut(key) else {
             return;
         };
         if let Some(marks) = &chain.marks {
@@ -334,7 +334,7 @@ impl TableStore {
             }
         }
         if dead {
-            self.rows.remove(key.bytes());
+            self.rows.remove(key);
         }
     }
 
@@ -421,7 +421,7 @@ pub(crate) type OnRow<'f, 'a> = dyn FnMut(&'a [u8], &'a Row) -> Result<bool> + '
 
 impl<'a> Reader<'a> {
     /// The row of a key.
-    pub(crate) fn get(&self, key: &[u8]) -> Option<&'a Row> {
+    pub(crate) fn get(&self, key: &Key) -> Option<&'a Row> {
         if let Some(pending) = self.buffer.and_then(|buffer| buffer.rows.get(key)) {
             return pending.row.as_ref();
         }
@@ -429,7 +429,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The row of a key, and the key as it is kept beside it.
-    pub(crate) fn find(&self, key: &[u8]) -> Option<(&'a [u8], &'a Row)> {
+    pub(crate) fn find(&self, key: &Key) -> Option<(&'a [u8], &'a Row)> {
         if let Some(buffer) = self.buffer {
             if let Some((key, pending)) = buffer.rows.get_key_value(key) {
                 return Some((key.bytes(), pending.row.as_ref()?));
@@ -440,7 +440,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The row of a key in the snapshot alone.
-    pub(crate) fn committed(&self, key: &[u8]) -> Option<&'a Row> {
+    pub(crate) fn committed(&self, key: &Key) -> Option<&'a Row> {
         self.store?.rows.get(key)?.visible(self.snapshot)
     }
 
@@ -663,7 +663,7 @@ mod tests {
             buffer: None,
             snapshot: 4,
         };
-        assert_eq!(reader.get(at(7).bytes()), Some(&row(7, 4)));
+        assert_eq!(reader.get(&at(7)), Some(&row(7, 4)));
         garbage.collect(&mut stores, 10);
         assert_eq!((stores[&1].versions(), stores[&1].entries()), (1, 1));
         // A deleted row leaves nothing behind.

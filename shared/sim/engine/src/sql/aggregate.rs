@@ -644,7 +644,7 @@ fn one_partition(
                     _ => 1,
                 };
                 let sign = if call.kind == WindowKind::Lag { -1 } else { 1 };
-                let there = i64::try_from(i).unwrap_or(0).saturating_add(sign * distance);
+                let there = i64::try_from(i).unwrap_or(0).saturating_add(distance.saturating_mul(sign));
                 match usize::try_from(there).ok().and_then(|i| part.get(i)) {
                     Some(there) => arg(0, there)?,
                     None => arg(2, at)?,

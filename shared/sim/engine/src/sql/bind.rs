@@ -1194,6 +1194,17 @@ impl<'b> Binder<'b> {
                 "0A000",
                 format!("set-returning functions are not allowed in {}", place.clause),
             )),
+            "to_tsvector" | "to_tsquery" | "plainto_tsquery" => match bound.first() {
+                // There is no text search configuration on DSQL.
+                Some(Typed {
+                    expr: Expr::Const(Value::Text(name)),
+                    ..
+                }) if bound.len() == 2 => Err(SqlError::new(
+                    "42704",
+                    format!("text search configuration \"{name}\" does not exist"),
+                )),
+                _ => Err(SqlError::simulator("full text search")),
+            },
             "pg_typeof" => {
                 let ty = bound.first().map_or(Type::UNKNOWN, |arg| arg.ty);
                 Ok(Typed::new(
@@ -1221,6 +1232,9 @@ impl<'b> Binder<'b> {
         }
         if UNSUPPORTED_TYPES.contains(&name) {
             return Err(unsupported_type(name));
+        }
+        if self.catalog.functions.contains_key(name) {
+            return Err(SqlError::simulator("calling a function written in SQL"));
         }
         let given: Vec<Type> = args.iter().map(|arg| arg.ty).collect();
         functions::resolve(name, &given)?;

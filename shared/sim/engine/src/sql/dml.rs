@@ -12,7 +12,7 @@ use super::cast::Context;
 use super::exec::{self, Run};
 use super::expr::{self, Ctx, Expr};
 use super::plan::{self, Columns, CtePlan, FromClause, Node, Scan};
-use super::write::{Arbiter, Writer, check_row};
+use super::write::{Arbiter, Inserted, Writer, check_row};
 use crate::catalog::{IndexKey, Table};
 use crate::error::{Result, SqlError};
 use crate::storage::Row;
@@ -771,24 +771,27 @@ impl Dml {
             let keep = self.returning.is_some().then(|| Arc::clone(&row));
             let excluded = conflict.and_then(|c| c.update.as_ref()).map(|_| Arc::clone(&row));
             match writer.insert(table, row, arbiters)? {
-                None => {
+                Inserted::New(key) => {
                     affected += 1;
                     written.extend(keep);
+                    if conflict.is_some() {
+                        touched.insert(key);
+                    }
                 }
-                Some(duplicate) => {
+                Inserted::Duplicate(key) => {
                     let (Some(excluded), Some((assignments, condition))) =
                         (excluded, conflict.and_then(|conflict| conflict.update.as_ref()))
                     else {
                         continue;
                     };
-                    if !touched.insert(duplicate.key.clone()) {
+                    if !touched.insert(key.clone()) {
                         return Err(SqlError::new(
                             "21000",
                             "ON CONFLICT DO UPDATE command cannot affect row a second time",
                         )
                         .hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values."));
                     }
-                    let changed = self.merge(writer, params, &duplicate.key, &excluded, assignments, condition.as_ref())?;
+                    let changed = self.merge(writer, params, &key, &excluded, assignments, condition.as_ref())?;
                     if let Some(row) = changed {
                         affected += 1;
                         if self.returning.is_some() {
@@ -814,7 +817,7 @@ impl Dml {
     ) -> Result<Option<Row>> {
         let table = &self.table;
         let width = table.columns.len();
-        let Some(old) = writer.reader(table.oid).get(key.bytes()).cloned() else {
+        let Some(old) = writer.reader(table.oid).get(key).cloned() else {
             return Ok(None);
         };
         let new = {
@@ -896,7 +899,7 @@ impl Dml {
         let mut affected = 0;
         for found in &found {
             // A cascade may have been faster.
-            if writer.reader(table.oid).get(found.key.bytes()).is_some() {
+            if writer.reader(table.oid).get(&found.key).is_some() {
                 writer.delete(table, &found.key, &found.row)?;
                 affected += 1;
             }

@@ -38,6 +38,8 @@ pub(crate) struct Run<'a> {
     /// Rows that it claims.
     pub locks: RefCell<Vec<(u32, Box<[u8]>, Lock)>>,
     pub rows_read: Cell<u64>,
+    /// Rows looked at or made; a statement that needs too many is refused.
+    steps: Cell<u64>,
     pub bytes_read: Cell<u64>,
     /// Answer no earlier than this: of `pg_sleep`.
     pub not_before_us: Cell<u64>,
@@ -63,6 +65,7 @@ impl<'a> Run<'a> {
             kept: RefCell::new(Vec::new()),
             locks: RefCell::new(Vec::new()),
             rows_read: Cell::new(0),
+            steps: Cell::new(0),
             bytes_read: Cell::new(0),
             not_before_us: Cell::new(0),
         }
@@ -77,10 +80,21 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub(crate) fn count_read(&self, row: &[Value]) {
+    pub(crate) fn count_read(&self, row: &[Value]) -> Result<()> {
         self.rows_read.set(self.rows_read.get() + 1);
         self.bytes_read
             .set(self.bytes_read.get() + row_width(row) as u64);
+        self.step()
+    }
+
+    /// Counts a row that was looked at or made.
+    fn step(&self) -> Result<()> {
+        let steps = self.steps.get() + 1;
+        self.steps.set(steps);
+        if steps > MAX_STEPS {
+            return Err(SqlError::simulator("a statement over so many rows"));
+        }
+        Ok(())
     }
 
     /// A number in [0, 1).
@@ -108,6 +122,10 @@ impl<'a> Run<'a> {
         self.kept.borrow().get(slot).cloned().flatten()
     }
 }
+
+/// Rows that one statement may look at or make: DSQL would end it by its age,
+/// but here no time passes while a statement runs.
+const MAX_STEPS: u64 = 50_000_000;
 
 /// A row on its way up: borrowed as long as nobody has to own it.
 pub(crate) enum Tuple<'t> {
@@ -343,7 +361,7 @@ pub(crate) fn scan_rows<'a>(
     let run = cx.run()?;
     let reader = run.reader(scan.table.oid);
     let mut visit = |key: &'a [u8], row: &'a Row| -> Result<bool> {
-        run.count_read(row);
+        run.count_read(row)?;
         if let Some(filter) = &scan.filter {
             if !expr::holds(filter, cx, row)? {
                 return Ok(true);
@@ -363,7 +381,7 @@ pub(crate) fn scan_rows<'a>(
                 key::push(&mut bytes, &value);
             }
         }
-        return match reader.find(&bytes) {
+        return match reader.find(&key::Key::new(&bytes)) {
             Some((key, row)) => visit(key, row).map(drop),
             None => Ok(()),
         };
@@ -668,6 +686,7 @@ fn run_join(join: &Join, cx: &Ctx<'_>, emit: &mut Emit<'_>) -> Result<()> {
             let mut found = false;
             let mut more = true;
             run(&join.right, &inner, &mut |right| {
+                cx.run()?.step()?;
                 let row = joined(&left, &right, lw, rw);
                 if passes(join.on.as_ref(), cx, &row)? {
                     found = true;
@@ -707,6 +726,7 @@ fn run_join(join: &Join, cx: &Ctx<'_>, emit: &mut Emit<'_>) -> Result<()> {
         };
         let mut found = false;
         for i in candidates {
+            cx.run()?.step()?;
             let row = joined(&left, &rights[*i], lw, rw);
             if passes(join.on.as_ref(), cx, &row)? {
                 found = true;

@@ -6,6 +6,9 @@ use crate::error::{Result, SqlError};
 /// Steps that one match may take.
 const BUDGET: u32 = 1_000_000;
 
+/// How deep a match may recurse: once for every piece and repetition of a group.
+const MAX_RECURSION: u32 = 1_500;
+
 /// How deep groups may nest.
 const MAX_DEPTH: usize = 50;
 
@@ -214,6 +217,7 @@ impl Regex {
             text: &text,
             fold: &fold,
             budget: BUDGET,
+            depth: 0,
         };
         for start in 0..=text.len() {
             if matcher.any(&self.alternatives, start, &mut |_, _| Ok(true))? {
@@ -228,6 +232,8 @@ struct Matcher<'m> {
     text: &'m [char],
     fold: &'m dyn Fn(char) -> char,
     budget: u32,
+    /// Calls within each other, which take stack.
+    depth: u32,
 }
 
 type Then<'t> = dyn FnMut(&mut Matcher<'_>, usize) -> Result<bool> + 't;
@@ -250,6 +256,23 @@ impl Matcher<'_> {
     }
 
     fn repeat(
+        &mut self,
+        piece: &Piece,
+        rest: &[Piece],
+        done: usize,
+        at: usize,
+        then: &mut Then<'_>,
+    ) -> Result<bool> {
+        self.depth += 1;
+        if self.depth > MAX_RECURSION {
+            return Err(SqlError::simulator("so deep a regular expression"));
+        }
+        let found = self.repeat_once(piece, rest, done, at, then);
+        self.depth -= 1;
+        found
+    }
+
+    fn repeat_once(
         &mut self,
         piece: &Piece,
         rest: &[Piece],

@@ -39,10 +39,18 @@ pub(crate) struct Writer<'w> {
 }
 
 /// A row that has a unique key that another one wants.
-pub(crate) struct Duplicate {
-    pub key: Key,
+struct Duplicate {
+    key: Key,
     /// The index; `None` is the primary key.
-    pub index: Option<Arc<Index>>,
+    index: Option<Arc<Index>>,
+}
+
+/// How an INSERT of a row ended.
+pub(crate) enum Inserted {
+    /// The row is there under this key.
+    New(Key),
+    /// The row of this key has one of the unique keys.
+    Duplicate(Key),
 }
 
 fn column_list(table: &Table, slots: &[usize]) -> String {
@@ -213,7 +221,7 @@ impl<'w> Writer<'w> {
     ) -> Result<Option<Duplicate>> {
         let reader = self.reader(table.oid);
         let primary = table.has_primary() && arbiter.is_none_or(|arbiter| *arbiter == Arbiter::Primary);
-        if primary && own != Some(key) && reader.get(key.bytes()).is_some() {
+        if primary && own != Some(key) && reader.get(key).is_some() {
             return Ok(Some(Duplicate {
                 key: key.clone(),
                 index: None,
@@ -305,7 +313,7 @@ impl<'w> Writer<'w> {
                 buffer: None,
                 snapshot,
             }
-            .get(key.bytes())
+            .get(key)
             .cloned()
         };
         let (rows, bytes) =
@@ -323,14 +331,14 @@ impl<'w> Writer<'w> {
         Ok(())
     }
 
-    /// Buffers a new row. With an arbiter, a duplicate is returned instead of
-    /// being an error, and nothing is written.
+    /// Buffers a new row and gives its key. With arbiters, a duplicate is
+    /// returned instead of being an error, and nothing is written.
     pub(crate) fn insert(
         &mut self,
         table: &Table,
         row: Row,
         arbiter: Option<&[Arbiter]>,
-    ) -> Result<Option<Duplicate>> {
+    ) -> Result<Inserted> {
         let key = self.key_of(table, &row)?;
         if let Some(arbiters) = arbiter {
             let tolerated = if arbiters.is_empty() {
@@ -344,8 +352,8 @@ impl<'w> Writer<'w> {
                 }
                 found
             };
-            if tolerated.is_some() {
-                return Ok(tolerated);
+            if let Some(duplicate) = tolerated {
+                return Ok(Inserted::Duplicate(duplicate.key));
             }
         }
         if let Some(duplicate) = self.duplicate(table, &key, &row, None, None)? {
@@ -353,7 +361,7 @@ impl<'w> Writer<'w> {
         }
         self.check_parents(table, &row, None)?;
         self.buffer(table, &key, Some(row), false)?;
-        Ok(None)
+        Ok(Inserted::New(key))
     }
 
     /// Buffers a changed row; the key may have changed as well.
@@ -464,9 +472,10 @@ impl<'w> Writer<'w> {
                 key::push(&mut bytes, wanted(slot).unwrap_or(&Value::Null));
             }
             self.rows_read += 1;
-            let found = self.reader(table.oid).get(&bytes).map(|row| storage::row_width(row));
+            let key = Key::new(&bytes);
+            let found = self.reader(table.oid).get(&key).map(|row| storage::row_width(row));
             self.bytes_read += found.unwrap_or(0) as u64;
-            return Ok(found.map(|_| Key::new(&bytes)));
+            return Ok(found.map(|_| key));
         }
         let mut found = None;
         for index in table.indexes.iter().filter(|index| index.unique && index.predicate.is_none()) {

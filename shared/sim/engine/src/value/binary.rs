@@ -2,7 +2,7 @@
 
 use bytes::{Buf as _, BufMut as _, BytesMut};
 
-use super::{Interval, Numeric, Value, text};
+use super::{Interval, Numeric, Value, datetime, text};
 use crate::error::{Result, SqlError};
 use crate::types::Type;
 
@@ -28,13 +28,25 @@ pub(crate) fn decode(ty: Type, bytes: &[u8]) -> Result<Value> {
         700 => Value::Float(f32::from_be_bytes(fixed(bytes)?).into()),
         701 => Value::Float(f64::from_be_bytes(fixed(bytes)?)),
         1700 => decode_numeric(bytes)?,
-        1082 => Value::Date(i32::from_be_bytes(fixed(bytes)?)),
-        1083 => Value::Time(i64::from_be_bytes(fixed(bytes)?)),
-        1114 | 1184 => Value::Timestamp(i64::from_be_bytes(fixed(bytes)?)),
+        1082 => {
+            let days = i32::from_be_bytes(fixed(bytes)?);
+            if !datetime::is_instant(i64::from(days).saturating_mul(datetime::DAY_US)) {
+                return Err(SqlError::new("22008", "date out of range"));
+            }
+            Value::Date(days)
+        }
+        1083 => Value::Time(clock(i64::from_be_bytes(fixed(bytes)?))?),
+        1114 | 1184 => {
+            let instant = i64::from_be_bytes(fixed(bytes)?);
+            if !datetime::is_instant(instant) {
+                return Err(SqlError::new("22008", "timestamp out of range"));
+            }
+            Value::Timestamp(instant)
+        }
         1266 => {
             let raw: [u8; 12] = fixed(bytes)?;
             let mut raw = &raw[..];
-            Value::TimeTz(Box::new((raw.get_i64(), raw.get_i32())))
+            Value::TimeTz(Box::new((clock(raw.get_i64())?, raw.get_i32())))
         }
         1186 => {
             let raw: [u8; 16] = fixed(bytes)?;
@@ -53,6 +65,14 @@ pub(crate) fn decode(ty: Type, bytes: &[u8]) -> Result<Value> {
         _ => return Err(no_binary(ty)),
     };
     text::constrain(value, ty, false)
+}
+
+/// Microseconds since midnight, of one day at most.
+fn clock(us: i64) -> Result<i64> {
+    if (0..=datetime::DAY_US).contains(&us) {
+        return Ok(us);
+    }
+    Err(SqlError::new("22008", "time out of range"))
 }
 
 fn no_binary(ty: Type) -> SqlError {

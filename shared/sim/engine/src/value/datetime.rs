@@ -11,6 +11,15 @@ pub(crate) const DAY_US: i64 = 86_400_000_000;
 /// Days from 1970-01-01 to 2000-01-01.
 pub(crate) const EPOCH_DAYS: i64 = 10_957;
 
+/// Instants lie within plus and minus this: some 290,000 years, which leaves
+/// room for arithmetic with other epochs.
+const MAX_INSTANT: i64 = 9_200_000_000_000_000_000;
+
+/// Whether a number of microseconds can be an instant.
+pub(crate) fn is_instant(us: i64) -> bool {
+    (-MAX_INSTANT..=MAX_INSTANT).contains(&us)
+}
+
 /// A span of time as PostgreSQL keeps it: months and days are not a fixed
 /// number of microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +33,15 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// The other way round.
+    pub(crate) fn negated(self) -> Interval {
+        Interval {
+            months: self.months.saturating_neg(),
+            days: self.days.saturating_neg(),
+            us: self.us.saturating_neg(),
+        }
+    }
+
     /// What intervals are compared by: a month has 30 days, a day 24 hours.
     pub(crate) fn comparable(self) -> i128 {
         (i128::from(self.months) * 30 + i128::from(self.days)) * i128::from(DAY_US)
@@ -80,8 +98,10 @@ pub(crate) fn add_interval(instant: i64, span: Interval) -> Result<i64> {
     let moved = add_months(days, i64::from(span.months)) + i64::from(span.days);
     moved
         .checked_mul(DAY_US)
+        .filter(|us| us.unsigned_abs() < MAX_INSTANT.unsigned_abs())
         .and_then(|us| us.checked_add(within))
         .and_then(|us| us.checked_add(span.us))
+        .filter(|us| is_instant(*us))
         .ok_or_else(|| SqlError::new("22008", "timestamp out of range"))
 }
 
@@ -105,6 +125,10 @@ fn parse_civil(text: &str, ty: &str, whole: &str) -> Result<i64> {
     let (year, month, day) = (next()?, next()?, next()?);
     if parts.next().is_some() {
         return Err(bad());
+    }
+    // The last year whose instants fit into 64 bits.
+    if year > 294_276 {
+        return Err(out_of_range(whole));
     }
     if !(1..=12).contains(&month) || day < 1 || day > month_days(year, month) || year == 0 {
         return Err(out_of_range(whole));
@@ -314,7 +338,7 @@ pub(crate) fn parse_interval(text: &str) -> Result<Interval> {
             let negative = word.starts_with('-');
             let clock = word.trim_start_matches(['-', '+']);
             let (us, _) = parse_clock(clock, "interval", text)?;
-            span.us += if negative { -us } else { us };
+            span.us = span.us.saturating_add(if negative { -us } else { us });
             continue;
         }
         let split = word
@@ -331,11 +355,7 @@ pub(crate) fn parse_interval(text: &str) -> Result<Interval> {
         return Err(bad());
     }
     if ago {
-        span = Interval {
-            months: -span.months,
-            days: -span.days,
-            us: -span.us,
-        };
+        span = span.negated();
     }
     Ok(span)
 }
@@ -346,26 +366,26 @@ pub(crate) fn add_unit(span: &mut Interval, value: f64, unit: &str) -> Option<()
         return None;
     }
     let name = unit.trim_end_matches('s').to_ascii_lowercase();
-    let months = |span: &mut Interval, months: f64| {
-        span.months += months.trunc() as i32;
-        let days = months.fract() * 30.0;
-        span.days += days.trunc() as i32;
-        span.us += (days.fract() * DAY_US as f64).round() as i64;
-    };
+    // Casts from floats saturate.
+    let us = |span: &mut Interval, us: f64| span.us = span.us.saturating_add(us.round() as i64);
     let days = |span: &mut Interval, days: f64| {
-        span.days += days.trunc() as i32;
-        span.us += (days.fract() * DAY_US as f64).round() as i64;
+        span.days = span.days.saturating_add(days.trunc() as i32);
+        us(span, days.fract() * DAY_US as f64);
+    };
+    let months = |span: &mut Interval, months: f64| {
+        span.months = span.months.saturating_add(months.trunc() as i32);
+        days(span, months.fract() * 30.0);
     };
     match name.as_str() {
         "year" | "yr" | "y" => months(span, value * 12.0),
         "month" | "mon" => months(span, value),
         "week" | "w" => days(span, value * 7.0),
         "day" | "d" => days(span, value),
-        "hour" | "hr" | "h" => span.us += (value * 3.6e9).round() as i64,
-        "minute" | "min" | "m" => span.us += (value * 6e7).round() as i64,
-        "second" | "sec" | "" => span.us += (value * 1e6).round() as i64,
-        "millisecond" | "msec" | "m_" => span.us += (value * 1e3).round() as i64,
-        "microsecond" | "usec" | "u" => span.us += value.round() as i64,
+        "hour" | "hr" | "h" => us(span, value * 3.6e9),
+        "minute" | "min" | "m" => us(span, value * 6e7),
+        "second" | "sec" | "" => us(span, value * 1e6),
+        "millisecond" | "msec" => us(span, value * 1e3),
+        "microsecond" | "usec" => us(span, value),
         _ => return None,
     }
     Some(())

@@ -251,7 +251,7 @@ impl Json {
         match self {
             Json::Array(items) => {
                 let len = i64::try_from(items.len()).ok()?;
-                let at = if index < 0 { len + index } else { index };
+                let at = if index < 0 { len.saturating_add(index) } else { index };
                 items.get(usize::try_from(at).ok()?)
             }
             _ => None,

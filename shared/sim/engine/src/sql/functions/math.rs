@@ -46,7 +46,7 @@ fn round_to(number: Numeric, digits: i64, cut: bool) -> Result<Value> {
         let scale = u32::try_from(digits).unwrap_or(u32::MAX).min(38);
         return Ok(Value::numeric(change(number, scale)?));
     }
-    let zeros = u32::try_from(-digits).unwrap_or(u32::MAX).min(38);
+    let zeros = u32::try_from(digits.saturating_neg()).unwrap_or(u32::MAX).min(38);
     if zeros >= 38 {
         return Ok(Value::numeric(Numeric::ZERO));
     }

@@ -235,14 +235,14 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let source = arg!(a, 0, Text);
         let n = *arg!(a, 1, Int);
         let have = i64::try_from(source.chars().count()).unwrap_or(i64::MAX);
-        let n = if n < 0 { (have + n).max(0) } else { n };
+        let n = if n < 0 { have.saturating_add(n).max(0) } else { n };
         substring(source, 1, Some(n))
     }),
     f("right", &[T, I], T, |_, a| {
         let source = arg!(a, 0, Text);
         let n = *arg!(a, 1, Int);
         let have = i64::try_from(source.chars().count()).unwrap_or(i64::MAX);
-        let skip = if n < 0 { -n } else { (have - n).max(0) };
+        let skip = if n < 0 { n.saturating_neg() } else { (have - n).max(0) };
         substring(source, skip.saturating_add(1), None)
     }),
     f("strpos", &[T, T], I, |_, a| {
@@ -296,7 +296,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
         let parts: Vec<&str> = arg!(a, 0, Text).split(&**arg!(a, 1, Text)).collect();
         let count = i64::try_from(parts.len()).unwrap_or(i64::MAX);
-        let at = if n < 0 { count + n } else { n - 1 };
+        let at = if n < 0 { count.saturating_add(n) } else { n - 1 };
         let part = usize::try_from(at).ok().and_then(|at| parts.get(at).copied());
         Ok(Value::text(part.unwrap_or("")))
     }),

@@ -117,13 +117,6 @@ fn constraint_definition(cx: &Ctx<'_>, a: &[Value]) -> Result<Value> {
     Ok(found.map_or(Value::Null, Value::text))
 }
 
-fn no_configuration(name: &str) -> Result<Value> {
-    Err(SqlError::new(
-        "42704",
-        format!("text search configuration \"{name}\" does not exist"),
-    ))
-}
-
 const fn f(name: &'static str, args: &'static [Type], gives: Type, eval: super::Eval) -> Function {
     Function::new(name, args, gives, eval)
 }
@@ -190,7 +183,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f("nextval", &[Type::REGCLASS], I8, |cx, a| sequence_value(cx, *arg!(a, 0, Int), true)).volatile(),
     f("currval", &[Type::REGCLASS], I8, |cx, a| sequence_value(cx, *arg!(a, 0, Int), false)).volatile(),
     f("array_item", &[ANYARRAY, I], T, |_, a| {
-        let at = usize::try_from(*arg!(a, 1, Int) - 1).ok();
+        let at = usize::try_from(arg!(a, 1, Int).saturating_sub(1)).ok();
         let item = at.and_then(|at| arg_item(a, at));
         Ok(item.unwrap_or(Value::Null))
     })
@@ -203,8 +196,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f("json_get_text", &[Type::JSONB, I], T, |_, a| get_text(a)),
     f("json_get_text", &[Type::JSON, T], T, |_, a| get_text(a)),
     f("json_get_text", &[Type::JSON, I], T, |_, a| get_text(a)),
-    f("to_tsvector", &[T, T], T, |_, a| no_configuration(arg!(a, 0, Text))),
-    f("to_tsquery", &[T, T], T, |_, a| no_configuration(arg!(a, 0, Text))),
     // What catalog queries call.
     f("format_type", &[O, I], T, |_, a| {
         let Some(Value::Int(oid)) = a.first() else { return Ok(Value::Null) };

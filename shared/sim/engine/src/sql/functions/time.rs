@@ -25,11 +25,7 @@ fn present(cx: &Ctx<'_>) -> Result<Value> {
 }
 
 fn moved(at: i64, span: Interval, sign: i64) -> Result<Value> {
-    let signed = Interval {
-        months: span.months * sign as i32,
-        days: span.days * sign as i32,
-        us: span.us * sign,
-    };
+    let signed = if sign < 0 { span.negated() } else { span };
     datetime::add_interval(at, signed).map(Value::Timestamp)
 }
 
@@ -56,9 +52,9 @@ fn scaled(span: Interval, factor: f64) -> Result<Value> {
     })))
 }
 
-fn seconds(us: i64) -> Value {
+fn seconds(us: impl Into<i128>) -> Value {
     // Six digits behind the point, as EXTRACT gives them.
-    Numeric::new(i128::from(us), 6).map_or(Value::Null, Value::numeric)
+    Numeric::new(us.into(), 6).map_or(Value::Null, Value::numeric)
 }
 
 fn whole(n: i64) -> Value {
@@ -77,7 +73,7 @@ fn extract(field: &str, at: i64) -> Result<Value> {
     // 2000-01-01 was a Saturday.
     let weekday = (days + 6).rem_euclid(7);
     Ok(match field.to_ascii_lowercase().as_str() {
-        "epoch" => seconds(at + datetime::EPOCH_DAYS * DAY_US),
+        "epoch" => seconds(i128::from(at) + i128::from(datetime::EPOCH_DAYS * DAY_US)),
         "year" => whole(year),
         "month" => whole(month),
         "day" => whole(day),
@@ -100,9 +96,9 @@ fn extract_interval(field: &str, span: Interval) -> Result<Value> {
     Ok(match field.to_ascii_lowercase().as_str() {
         // A year counts 365.25 days here, a month 30.
         "epoch" => {
-            let years = i64::from(span.months / 12) * 31_557_600_000_000;
-            let months = i64::from(span.months % 12) * 30 * DAY_US;
-            seconds(years + months + i64::from(span.days) * DAY_US + span.us)
+            let years = i128::from(span.months / 12) * 31_557_600_000_000;
+            let days = i128::from(span.months % 12) * 30 + i128::from(span.days);
+            seconds(years + days * i128::from(DAY_US) + i128::from(span.us))
         }
         "year" => whole(i64::from(span.months / 12)),
         "month" => whole(i64::from(span.months % 12)),
@@ -172,13 +168,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f("timestamp-interval", &[TS, IV], TS, |_, a| moved(*arg!(a, 0, Timestamp), **arg!(a, 1, Interval), -1)),
     f("timestamp-interval", &[TZ, IV], TZ, |_, a| moved(*arg!(a, 0, Timestamp), **arg!(a, 1, Interval), -1)),
     f("timestamp-timestamp", &[TS, TS], IV, |_, a| {
-        let us = arg!(a, 0, Timestamp) - arg!(a, 1, Timestamp);
+        let us = arg!(a, 0, Timestamp).saturating_sub(*arg!(a, 1, Timestamp));
         Ok(interval(us / DAY_US, us % DAY_US))
     }),
     f("date+days", &[DATE, Type::INT4], DATE, |_, a| {
-        i32::try_from(i64::from(*arg!(a, 0, Date)) + arg!(a, 1, Int))
+        let days = i64::from(*arg!(a, 0, Date)).saturating_add(*arg!(a, 1, Int));
+        i32::try_from(days)
+            .ok()
+            .filter(|days| datetime::is_instant(i64::from(*days).saturating_mul(DAY_US)))
             .map(Value::Date)
-            .map_err(|_| SqlError::new("22008", "date out of range"))
+            .ok_or_else(|| SqlError::new("22008", "date out of range"))
     }),
     f("date-date", &[DATE, DATE], Type::INT4, |_, a| {
         Ok(Value::Int(i64::from(*arg!(a, 0, Date)) - i64::from(*arg!(a, 1, Date))))

@@ -82,6 +82,8 @@ struct Builder<'a, 'b> {
     columns: Vec<ScopeColumn>,
     lock_keys: Vec<(u32, usize)>,
     keys: Vec<(Range<usize>, Vec<usize>)>,
+    /// Names and aliases so far.
+    labels: Vec<String>,
 }
 
 impl FromClause {
@@ -101,8 +103,10 @@ impl FromClause {
             columns: Vec::new(),
             lock_keys: Vec::new(),
             keys: Vec::new(),
+            labels: Vec::new(),
         };
         let mut tree = target.map(|(table, alias)| builder.table(table, alias, true));
+        builder.labels.extend(target.map(|(_, alias)| alias.to_owned()));
         for item in items {
             tree = Some(builder.item(tree, item)?);
         }
@@ -254,6 +258,18 @@ impl Builder<'_, '_> {
         Ok(on)
     }
 
+    /// Refuses a name that another item has.
+    fn label(&mut self, label: String) -> Result<()> {
+        if !label.is_empty() && self.labels.contains(&label) {
+            return Err(SqlError::new(
+                "42712",
+                format!("table name \"{label}\" specified more than once"),
+            ));
+        }
+        self.labels.push(label);
+        Ok(())
+    }
+
     /// One table, function or subquery; true if it looks at columns before
     /// `before`, which stand to its left.
     fn factor(&mut self, factor: &ast::TableFactor, before: usize) -> Result<(Tree, bool)> {
@@ -349,6 +365,7 @@ impl Builder<'_, '_> {
                 binder.touches_tables.set(true);
                 let table = Arc::clone(table);
                 let label = alias.map_or(relation, |alias| bind::fold(&alias.name));
+                self.label(label.clone())?;
                 let with_key = self
                     .lock
                     .is_some_and(|lock| lock.of.as_ref().is_none_or(|of| *of == label));
@@ -438,6 +455,7 @@ impl Builder<'_, '_> {
     ) -> Result<Tree> {
         let start = self.columns.len();
         let label = alias.map_or(label.to_owned(), |alias| bind::fold(&alias.name));
+        self.label(label.clone())?;
         for (name, ty) in columns {
             self.columns.push(ScopeColumn {
                 table: label.clone(),
