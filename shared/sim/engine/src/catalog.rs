@@ -160,6 +160,8 @@ pub(crate) struct View {
     pub name: String,
     pub query: Arc<ast::Query>,
     pub columns: Vec<(String, Type)>,
+    /// Tables and views that it looks at.
+    pub uses: Vec<u32>,
     pub owner: String,
 }
 
@@ -300,6 +302,17 @@ impl Catalog {
     pub(crate) fn put_table(&mut self, table: Table) {
         let key = (table.schema.clone(), table.name.clone());
         self.relations.insert(key, Relation::Table(Arc::new(table)));
+    }
+
+    /// Views that look at a table or view.
+    pub(crate) fn views_of(&self, oid: u32) -> Vec<Arc<View>> {
+        self.relations
+            .values()
+            .filter_map(|relation| match relation {
+                Relation::View(view) if view.uses.contains(&oid) => Some(Arc::clone(view)),
+                _ => None,
+            })
+            .collect()
     }
 
     /// References to a table, with the tables that they are in.

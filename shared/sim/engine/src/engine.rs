@@ -107,9 +107,11 @@ pub(crate) struct Database {
     pub stores: BTreeMap<u32, TableStore>,
     /// Number of the last commit.
     clock: Ts,
-    /// Snapshots in use: how many transactions read each, and when the last of
-    /// them began.
-    active: BTreeMap<Ts, (usize, u64)>,
+    /// Open transactions by snapshot and number, with when they began: the
+    /// first one holds back the oldest versions.
+    active: BTreeMap<(Ts, u64), u64>,
+    /// Number of the last transaction that began.
+    begun: u64,
     garbage: Garbage,
     pub jobs: Vec<Job>,
     /// Next value of each sequence: sequences know no transactions.
@@ -134,6 +136,7 @@ impl Database {
             stores: BTreeMap::new(),
             clock: 0,
             active: BTreeMap::new(),
+            begun: 0,
             garbage: Garbage::default(),
             jobs: Vec::new(),
             sequences: RefCell::new(BTreeMap::new()),
@@ -211,7 +214,7 @@ impl Database {
     /// The oldest snapshot in use, or the commit to come when there is none.
     fn horizon(&self) -> Ts {
         match self.active.first_key_value() {
-            Some((snapshot, _)) => *snapshot,
+            Some(((snapshot, _), _)) => *snapshot,
             None => self.clock + 1,
         }
     }
@@ -221,17 +224,16 @@ impl Database {
         self.settle_jobs(now_us);
         // A transaction beyond the age limit can only fail; versions are not
         // kept for it.
-        while let Some((snapshot, (_, began))) = self.active.first_key_value() {
-            if began.saturating_add(self.limits.transaction_age_us) >= now_us {
+        while let Some(entry) = self.active.first_entry() {
+            if entry.get().saturating_add(self.limits.transaction_age_us) >= now_us {
                 break;
             }
-            let snapshot = *snapshot;
-            self.active.remove(&snapshot);
+            entry.remove();
         }
-        let entry = self.active.entry(self.clock).or_default();
-        entry.0 += 1;
-        entry.1 = now_us;
+        self.begun += 1;
+        self.active.insert((self.clock, self.begun), now_us);
         Txn {
+            number: self.begun,
             snapshot: self.clock,
             began_us: now_us,
             catalog: Arc::clone(&self.catalog),
@@ -248,12 +250,7 @@ impl Database {
     }
 
     fn release(&mut self, txn: &Txn) {
-        if let Some((count, _)) = self.active.get_mut(&txn.snapshot) {
-            *count -= 1;
-            if *count == 0 {
-                self.active.remove(&txn.snapshot);
-            }
-        }
+        self.active.remove(&(txn.snapshot, txn.number));
     }
 
     /// Ends a transaction without its writes.
@@ -322,10 +319,8 @@ impl Database {
         self.check_schema(txn)?;
         adjudicate::check(&self.stores, txn).inspect_err(|_| self.meter.conflicts += 1)?;
         let ts = self.clock + 1;
-        let horizon = match self.active.first_key_value() {
-            Some((snapshot, _)) => *snapshot,
-            None => ts,
-        };
+        // With nobody else there, the commit itself is the oldest to be read.
+        let horizon = self.horizon();
         adjudicate::apply(&mut self.stores, &mut self.garbage, txn, ts, horizon);
         self.clock = ts;
         if let Some(change) = &txn.change {

@@ -280,11 +280,12 @@ impl Session {
         }
         let binder = Binder::new(&catalog, types, &statement.script);
         let planned = statement::plan(&binder, &statement.command)?;
-        let mut params = binder.params.into_inner();
-        for param in &mut params {
-            if param.is_unknown() {
-                *param = Type::TEXT;
-            }
+        let params = binder.params.into_inner();
+        if let Some(n) = params.iter().position(|ty| ty.is_unknown()) {
+            return Err(SqlError::new(
+                "42P18",
+                format!("could not determine data type of parameter ${}", n + 1),
+            ));
         }
         let prepared = Arc::new(Prepared {
             statement: Arc::clone(statement),

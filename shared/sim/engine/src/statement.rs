@@ -169,7 +169,7 @@ fn sql(binder: &Binder<'_>, statement: &ast::Statement) -> Result<PlannedStateme
                 let planned = plan::query(binder, query, None, None)?;
                 let work = if !query.locks.is_empty() {
                     WorkKind::Write
-                } else if binder.touches_tables.get() {
+                } else if !binder.relations.borrow().is_empty() {
                     WorkKind::Read
                 } else {
                     WorkKind::Trivial

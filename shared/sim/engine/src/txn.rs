@@ -144,6 +144,8 @@ pub(crate) struct SchemaChange {
 /// A transaction from its BEGIN on.
 #[derive(Debug)]
 pub(crate) struct Txn {
+    /// No two transactions have the same.
+    pub number: u64,
     pub snapshot: Ts,
     pub began_us: u64,
     /// The schema that it began with, its own change included.

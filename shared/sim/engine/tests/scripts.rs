@@ -13,7 +13,8 @@
 //!
 //! `name> SQL` sends a simple Query message on the session of that name, which
 //! begins to exist then; lines that begin with ` . ` continue it. Below it
-//! stand its rows (`|` between columns, `NULL` for NULL), then its tag; notices
+//! stand its rows (`|` between columns, `NULL` for NULL, `''` for a row that
+//! would be an empty line), then its tag; notices
 //! come first, and an error is `ERROR sqlstate message`. `clock> +5s` lets time
 //! pass for all; `limits> rows=5 bytes=100 age=10s` makes a new database;
 //! `drop> name` ends a session as a lost connection does.
@@ -102,7 +103,8 @@ impl Runner {
                             .into_iter()
                             .map(|cell| self.hide_jobs(cell.unwrap_or_else(|| "NULL".to_owned())))
                             .collect();
-                        let _ = writeln!(out, "{}", cells.join("|"));
+                        let line = cells.join("|");
+                        let _ = writeln!(out, "{}", if line.is_empty() { "''" } else { &line });
                     }
                     let _ = writeln!(out, "{}", done.tag);
                     if done.not_before_us > self.now_us {

@@ -346,7 +346,7 @@ pub(crate) struct Accumulator<'c> {
     count: i64,
     value: Value,
     /// Sum and sum of squares, for variances.
-    sums: (f64, f64),
+    sums: (Value, Value),
     seen: BTreeSet<Vec<u8>>,
     /// Arguments with the keys that they are sorted by.
     kept: Vec<(Vec<Value>, Value)>,
@@ -359,7 +359,7 @@ impl<'c> Accumulator<'c> {
             call,
             count: 0,
             value: Value::Null,
-            sums: (0.0, 0.0),
+            sums: (Value::Null, Value::Null),
             seen: BTreeSet::new(),
             kept: Vec::new(),
             parts: Vec::new(),
@@ -450,12 +450,10 @@ impl<'c> Accumulator<'c> {
                 Value::Null
             }
             Kind::Variance { .. } => {
-                let f = match &value {
-                    Value::Float(f) => *f,
-                    Value::Numeric(n) => n.to_f64(),
-                    _ => 0.0,
-                };
-                self.sums = (self.sums.0 + f, self.sums.1 + f * f);
+                let class = self.variance_class();
+                let square = expr::arithmetic(Arithmetic::Mul, class, &value, &value)?;
+                let (sum, squares) = std::mem::replace(&mut self.sums, (Value::Null, Value::Null));
+                self.sums = (add(class, sum, value)?, add(class, squares, square)?);
                 Value::Null
             }
         };
@@ -522,23 +520,49 @@ impl<'c> Accumulator<'c> {
                     .collect();
                 Value::bytes(parts.join(separator))
             }
-            Kind::Variance { population, root } => {
-                let n = count as f64;
-                let over = if population { n } else { n - 1.0 };
-                if over <= 0.0 {
-                    Value::Null
-                } else {
-                    let variance = ((self.sums.1 - self.sums.0 * self.sums.0 / n) / over).max(0.0);
-                    let f = if root { variance.sqrt() } else { variance };
-                    if self.call.ty.is(Type::NUMERIC) {
-                        Value::numeric(Numeric::from_f64(f)?)
-                    } else {
-                        Value::Float(f)
-                    }
-                }
-            }
+            Kind::Variance { population, root } => self.variance(population, root)?,
             _ => std::mem::replace(&mut self.value, Value::Null),
         })
+    }
+
+    fn variance_class(&self) -> Class {
+        if self.call.ty.is(Type::NUMERIC) {
+            Class::Numeric
+        } else {
+            Class::Float8
+        }
+    }
+
+    /// (n Σx² - (Σx)²) / n (n - 1), or n² for a population.
+    fn variance(&self, population: bool, root: bool) -> Result<Value> {
+        let n = self.count;
+        let over = if population { n } else { n - 1 };
+        if over <= 0 {
+            return Ok(Value::Null);
+        }
+        match &self.sums {
+            (Value::Numeric(sum), Value::Numeric(squares)) => {
+                let count = Numeric::from_int(n);
+                let spread = count.mul(**squares)?.sub(sum.mul(**sum)?)?;
+                if spread <= Numeric::ZERO {
+                    return Ok(Value::numeric(Numeric::ZERO));
+                }
+                let variance = spread.div(count.mul(Numeric::from_int(over))?)?;
+                let value = if root {
+                    variance.sqrt(Some(variance.scale()))?
+                } else {
+                    variance
+                };
+                Ok(Value::numeric(value))
+            }
+            (Value::Float(sum), Value::Float(squares)) => {
+                let count = n as f64;
+                let spread = (count * squares - sum * sum).max(0.0);
+                let variance = spread / (count * over as f64);
+                Ok(Value::Float(if root { variance.sqrt() } else { variance }))
+            }
+            _ => Ok(Value::Null),
+        }
     }
 
     /// The aggregate of what was taken so far, for a running window.

@@ -108,8 +108,9 @@ pub(crate) struct Binder<'b> {
     pub depth: Cell<usize>,
     /// Text of the statement, to find positions in.
     pub source: &'b str,
-    /// It looks at tables, so that a schema change matters.
-    pub touches_tables: Cell<bool>,
+    /// Tables and views that it looks at; a change of the schema matters to it
+    /// if there are any.
+    pub relations: RefCell<Vec<u32>>,
 }
 
 impl<'b> Binder<'b> {
@@ -126,7 +127,7 @@ impl<'b> Binder<'b> {
             reach: Cell::new(0),
             depth: Cell::new(0),
             source,
-            touches_tables: Cell::new(false),
+            relations: RefCell::new(Vec::new()),
         }
     }
 
@@ -134,6 +135,11 @@ impl<'b> Binder<'b> {
         let slot = self.slots.get();
         self.slots.set(slot + 1);
         slot
+    }
+
+    /// Notes that the statement looks at a table or view.
+    pub(crate) fn touch(&self, oid: u32) {
+        self.relations.borrow_mut().push(oid);
     }
 
     /// Guards the stack: an error instead of an overflow.
@@ -729,7 +735,19 @@ impl<'b> Binder<'b> {
     }
 
     fn number(&self, digits: &str) -> Result<Typed> {
-        let plain = digits.replace('_', "");
+        let mut plain = digits.replace('_', "");
+        let bare = plain.trim_start_matches('-');
+        let radix = match bare.get(..2).map(str::to_ascii_lowercase).as_deref() {
+            Some("0x") => 16,
+            Some("0o") => 8,
+            Some("0b") => 2,
+            _ => 10,
+        };
+        if radix != 10 {
+            let n = i128::from_str_radix(&bare[2..], radix)
+                .map_err(|_| SqlError::syntax(digits))?;
+            plain = if plain.starts_with('-') { -n } else { n }.to_string();
+        }
         if let Ok(n) = plain.parse::<i64>() {
             let ty = if i32::try_from(n).is_ok() {
                 Type::INT4
@@ -782,18 +800,22 @@ impl<'b> Binder<'b> {
     }
 
     fn is_null(&self, inner: &ast::Expr, negated: bool, place: Place<'_>) -> Result<Typed> {
-        let typed = self.settle_param(self.expr(inner, place)?)?;
+        let typed = self.expr(inner, place)?;
         Ok(Typed::bool(Expr::IsNull {
             expr: typed.expr.boxed(),
             negated,
         }))
     }
 
-    fn settle_param(&self, typed: Typed) -> Result<Typed> {
-        if matches!(typed.expr, Expr::Param(_)) {
-            return self.settle(typed);
+    /// A parameter with the type that it has got since.
+    fn retyped(&self, typed: Typed) -> Typed {
+        match typed.expr {
+            Expr::Param(n) => {
+                let known = self.params.borrow().get(n).copied();
+                Typed::new(Expr::Param(n), known.unwrap_or(typed.ty))
+            }
+            _ => typed,
         }
-        Ok(typed)
     }
 
     fn is_bool(
@@ -1176,8 +1198,8 @@ impl<'b> Binder<'b> {
             "nullif" => {
                 let [left, right] = <[Typed; 2]>::try_from(bound)
                     .map_err(|_| SqlError::syntax("nullif"))?;
-                let value = self.settle(left.clone())?;
-                let same = operators::compare(self, Comparison::Eq, left, right)?;
+                let same = operators::compare(self, Comparison::Eq, left.clone(), right)?;
+                let value = self.settle(self.retyped(left))?;
                 Ok(Typed::new(
                     Expr::Case {
                         branches: vec![(same, Expr::null())],

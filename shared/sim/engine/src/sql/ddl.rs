@@ -830,6 +830,7 @@ impl Ddl<'_> {
             column.0 = bind::fold(&given.name);
         }
         let oid = existing.unwrap_or_else(|| catalog.take_oid());
+        let uses = binder.relations.take();
         catalog.relations.insert(
             (schema.clone(), name.clone()),
             Relation::View(Arc::new(View {
@@ -838,6 +839,7 @@ impl Ddl<'_> {
                 name,
                 query: Arc::new((*create.query).clone()),
                 columns,
+                uses,
                 owner: self.user.to_owned(),
             })),
         );
@@ -959,6 +961,15 @@ impl Ddl<'_> {
         let [operation] = alter.operations.as_slice() else {
             return Err(SqlError::simulator("several changes in one ALTER TABLE"));
         };
+        let renames = !matches!(
+            operation,
+            ast::AlterTableOperation::AddColumn { .. }
+                | ast::AlterTableOperation::AddConstraint { .. }
+                | ast::AlterTableOperation::OwnerTo { .. }
+        );
+        if renames && !self.catalog.views_of(table.oid).is_empty() {
+            return Err(SqlError::simulator("changing a table that views look at"));
+        }
         let mut catalog = (**self.catalog).clone();
         let mut changed = (**table).clone();
         self.alter(&mut catalog, &mut changed, operation)?;
@@ -1235,7 +1246,18 @@ fn drop_relation(
         _ => return Err(wrong("sequence")),
     }
     let oid = relation.oid();
+    let views = catalog.views_of(oid);
+    if let (Some(view), false) = (views.first(), cascade) {
+        let word = if matches!(relation, Relation::Table(_)) { "table" } else { "view" };
+        return Err(depends(
+            &format!("{word} {name}"),
+            &format!("view {} depends on {word} {name}", view.name),
+        ));
+    }
     catalog.relations.retain(|_, relation| relation.oid() != oid);
+    for view in views {
+        drop_relation(catalog, &ast::ObjectType::View, Some(&view.schema), &view.name, true)?;
+    }
     Ok(true)
 }
 

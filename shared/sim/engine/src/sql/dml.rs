@@ -75,7 +75,6 @@ pub(crate) struct Done {
 
 fn target(binder: &Binder<'_>, name: &ast::ObjectName) -> Result<Arc<Table>> {
     let (schema, name_only) = bind::qualified(name)?;
-    binder.touches_tables.set(true);
     let position = binder.position(ast::Spanned::span(name));
     if crate::pgcatalog::system_table(schema.as_deref(), &name_only).is_some()
         && binder.catalog.relation(schema.as_deref(), &name_only).is_none()
@@ -85,11 +84,13 @@ fn target(binder: &Binder<'_>, name: &ast::ObjectName) -> Result<Arc<Table>> {
             format!("permission denied: \"{name_only}\" is a system catalog"),
         ));
     }
-    binder
+    let table = binder
         .catalog
         .table(schema.as_deref(), &name_only)
         .cloned()
-        .map_err(|e| e.at(position))
+        .map_err(|e| e.at(position))?;
+    binder.touch(table.oid);
+    Ok(table)
 }
 
 fn scope_of(table: &Table, label: &str) -> Vec<ScopeColumn> {

@@ -180,6 +180,8 @@ pub(crate) fn run(node: &Node, cx: &Ctx<'_>, emit: &mut Emit<'_>) -> Result<()> 
         Node::Scan(scan) => scan_rows(scan, cx, &[], &mut |key, row| {
             if scan.with_key {
                 emit(Tuple::Own(keyed(&scan.table, key, row)))
+            } else if row.len() < scan.table.columns.len() {
+                emit(Tuple::Own(whole(&scan.table, row)))
             } else {
                 emit(Tuple::Ref(row))
             }
@@ -341,11 +343,17 @@ fn encoded(values: &[Value]) -> Vec<u8> {
     bytes
 }
 
-/// A row in all of its columns, and its key.
-fn keyed(table: &Table, key: &[u8], row: &Row) -> Vec<Value> {
+/// A row in all of its columns, also those that were added after it.
+fn whole(table: &Table, row: &Row) -> Vec<Value> {
     let mut out = Vec::with_capacity(table.columns.len() + 1);
     out.extend(row.iter().cloned());
     out.resize(table.columns.len(), Value::Null);
+    out
+}
+
+/// A whole row, and its key.
+fn keyed(table: &Table, key: &[u8], row: &Row) -> Vec<Value> {
+    let mut out = whole(table, row);
     out.push(Value::bytes(key));
     out
 }

@@ -84,7 +84,12 @@ pub(crate) fn comparable(
     if common.is(Type::JSON) {
         return Err(no_operator(symbol, common, common));
     }
-    let common = common.plain();
+    // varchar is compared as text, which has the operators.
+    let common = if common.is(Type::VARCHAR) {
+        Type::TEXT
+    } else {
+        common.plain()
+    };
     Ok((
         binder.coerce(left, common, Context::Implicit)?,
         binder.coerce(right, common, Context::Implicit)?,
@@ -302,8 +307,10 @@ fn temporal(binder: &Binder<'_>, symbol: &str, left: Typed, right: Typed) -> Res
         }
         "-" if instant(lt) && is_interval(rt) => "timestamp-interval",
         "-" if instant(lt) || instant(rt) => {
-            as_type(&mut left, Type::TIMESTAMP)
-                .and_then(|()| as_type(&mut right, Type::TIMESTAMP))
+            let zoned = lt.is(Type::TIMESTAMPTZ) || rt.is(Type::TIMESTAMPTZ);
+            let ty = if zoned { Type::TIMESTAMPTZ } else { Type::TIMESTAMP };
+            as_type(&mut left, ty)
+                .and_then(|()| as_type(&mut right, ty))
                 .map_err(|_| no_operator(symbol, lt, rt))?;
             "timestamp-timestamp"
         }
@@ -366,13 +373,11 @@ pub(crate) fn unary(binder: &Binder<'_>, op: &UnaryOperator, operand: Typed) -> 
     };
     match op {
         UnaryOperator::Plus if ty.is_number() => Ok(operand),
-        UnaryOperator::Minus if ty.is_unknown() => {
-            let operand = Typed::new(
-                binder.coerce(operand, Type::FLOAT8, Context::Implicit)?,
-                Type::FLOAT8,
-            );
-            binder.call("neg", vec![operand])
-        }
+        UnaryOperator::Minus if ty.is_unknown() => Err(SqlError::new(
+            "42725",
+            "operator is not unique: - unknown",
+        )
+        .hint("Could not choose a best candidate operator. You might need to add explicit type casts.")),
         UnaryOperator::Minus => binder.call("neg", vec![operand]).map_err(failed),
         UnaryOperator::BitwiseNot => {
             let mut not = binder.call("bitnot", vec![operand]).map_err(failed)?;

@@ -105,6 +105,13 @@ pub(crate) fn add_interval(instant: i64, span: Interval) -> Result<i64> {
         .ok_or_else(|| SqlError::new("22008", "timestamp out of range"))
 }
 
+fn invalid(ty: &str, text: &str) -> SqlError {
+    SqlError::new(
+        "22007",
+        format!("invalid input syntax for type {ty}: \"{text}\""),
+    )
+}
+
 fn out_of_range(text: &str) -> SqlError {
     SqlError::new(
         "22008",
@@ -113,7 +120,7 @@ fn out_of_range(text: &str) -> SqlError {
 }
 
 fn parse_civil(text: &str, ty: &str, whole: &str) -> Result<i64> {
-    let bad = || SqlError::invalid_text(ty, whole);
+    let bad = || invalid(ty, whole);
     let mut parts = text.split('-');
     let mut next = || -> Result<i64> {
         let part = parts.next().ok_or_else(bad)?;
@@ -139,7 +146,7 @@ fn parse_civil(text: &str, ty: &str, whole: &str) -> Result<i64> {
 /// Microseconds since midnight, and the offset from UTC in seconds if one was
 /// written.
 fn parse_clock(text: &str, ty: &str, whole: &str) -> Result<(i64, Option<i64>)> {
-    let bad = || SqlError::invalid_text(ty, whole);
+    let bad = || invalid(ty, whole);
     let text = text.trim();
     let (clock, zone) = if let Some(rest) = text
         .strip_suffix('Z')
@@ -323,7 +330,7 @@ pub(crate) fn write_interval(out: &mut String, span: Interval) {
 
 /// Reads `1 day 02:03:04`, `5 minutes`, `-1.5 hours`, `1 year 2 mons`.
 pub(crate) fn parse_interval(text: &str) -> Result<Interval> {
-    let bad = || SqlError::invalid_text("interval", text);
+    let bad = || invalid("interval", text);
     let mut span = Interval::default();
     let mut words = text.split_whitespace().peekable();
     let mut any = false;
@@ -415,7 +422,7 @@ mod tests {
         let shifted = parse_timestamp("2026-01-01T02:00:00+02:00", true).unwrap();
         assert_eq!(shifted, parse_timestamp("2026-01-01", true).unwrap());
         assert_eq!(parse_date("2026-02-30").unwrap_err().sqlstate, "22008");
-        assert_eq!(parse_date("soon").unwrap_err().sqlstate, "22P02");
+        assert_eq!(parse_date("soon").unwrap_err().sqlstate, "22007");
     }
 
     #[test]

@@ -281,6 +281,41 @@ impl Numeric {
         Numeric::new(a % b, scale)
     }
 
+    /// The square root with as many digits as PostgreSQL gives it, or with
+    /// `scale` digits behind the point.
+    pub(crate) fn sqrt(self, scale: Option<u32>) -> Result<Numeric> {
+        if self.digits < 0 {
+            return Err(SqlError::new(
+                "2201F",
+                "cannot take square root of a negative number",
+            ));
+        }
+        let scale = scale.unwrap_or_else(|| {
+            let (weight, _) = self.leading();
+            let whole = (weight * 4).div_euclid(2) + 1;
+            let wanted = (DIVISION_DIGITS - whole).max(0).unsigned_abs();
+            wanted.max(self.scale).min(MAX_SCALE)
+        });
+        // root * 10^scale = sqrt(digits * 10^(2 scale - own scale))
+        let shift = i64::from(scale) * 2 - i64::from(self.scale);
+        let digits = self.digits.unsigned_abs();
+        let power = |exponent: i64| {
+            u32::try_from(exponent)
+                .ok()
+                .and_then(|exponent| 10u128.checked_pow(exponent))
+                .ok_or_else(overflow)
+        };
+        let square = if shift >= 0 {
+            digits.checked_mul(power(shift)?).ok_or_else(overflow)?
+        } else {
+            digits / power(-shift)?
+        };
+        let floor = square.isqrt();
+        // Rounded up when the rest is more than half of the step to the next.
+        let root = floor + u128::from(square - floor * floor > floor);
+        Numeric::new(i128::try_from(root).map_err(|_| overflow())?, scale)
+    }
+
     /// Refused when it does not fit into `precision` digits, `scale` of them
     /// behind the point.
     pub(crate) fn constrain(self, precision: i32, scale: i32) -> Result<Numeric> {
@@ -387,6 +422,13 @@ mod tests {
         assert!(n("99999999999999999999999999999999999999") > n("1e-30"));
         assert_eq!(n("1.2e3").to_string(), "1200");
         assert_eq!(n("-0.05").to_string(), "-0.05");
+    }
+
+    #[test]
+    fn roots_are_rounded_and_as_long_as_in_postgresql() {
+        assert_eq!(n("2").sqrt(None).unwrap().to_string(), "1.414213562373095");
+        assert_eq!(n("16").sqrt(None).unwrap().to_string(), "4.000000000000000");
+        assert_eq!(n("0.25").sqrt(Some(1)).unwrap().to_string(), "0.5");
     }
 
     #[test]

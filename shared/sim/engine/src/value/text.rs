@@ -296,11 +296,7 @@ pub(crate) fn encode(value: &Value, ty: Type, out: &mut BytesMut) {
         Value::Bool(b) => out.put_u8(if *b { b't' } else { b'f' }),
         Value::Text(text) => {
             out.put_slice(text.as_bytes());
-            if ty.is(Type::BPCHAR) && ty.modifier > 4 {
-                let wanted = usize::try_from(ty.modifier - 4).unwrap_or(0);
-                let missing = wanted.saturating_sub(text.chars().count());
-                out.put_bytes(b' ', missing);
-            }
+            out.put_bytes(b' ', padding(text, ty));
         }
         _ => {
             let mut text = String::new();
@@ -308,6 +304,15 @@ pub(crate) fn encode(value: &Value, ty: Type, out: &mut BytesMut) {
             out.put_slice(text.as_bytes());
         }
     }
+}
+
+/// Spaces that char(n) shows behind its text.
+fn padding(text: &str, ty: Type) -> usize {
+    if !ty.is(Type::BPCHAR) || ty.modifier <= 4 {
+        return 0;
+    }
+    let wanted = usize::try_from(ty.modifier - 4).unwrap_or(0);
+    wanted.saturating_sub(text.chars().count())
 }
 
 fn put_int(out: &mut BytesMut, n: i64) {
@@ -344,7 +349,10 @@ pub(crate) fn write(value: &Value, ty: Type, out: &mut String) {
             let _ = write!(out, "{n}");
         }
         Value::Float(f) => write_float(out, *f, ty.is(Type::FLOAT4)),
-        Value::Text(text) => out.push_str(text),
+        Value::Text(text) => {
+            out.push_str(text);
+            out.extend(std::iter::repeat_n(' ', padding(text, ty)));
+        }
         Value::Bytea(bytes) => {
             out.push_str("\\x");
             write_hex(out, bytes);

@@ -18,10 +18,6 @@ fn absolute(n: i64, bound: i64, name: &str) -> Result<Value> {
         .ok_or_else(|| SqlError::out_of_range(name))
 }
 
-fn sign_int(n: i64) -> Value {
-    Value::Int(n.signum())
-}
-
 fn modulo(a: i64, b: i64) -> Result<Value> {
     if b == 0 {
         return Err(SqlError::new("22012", "division by zero"));
@@ -99,9 +95,8 @@ fn power_exact(base: Numeric, exponent: Numeric) -> Result<Value> {
         }
         return Ok(Value::numeric(result.trimmed().rescale(16)?));
     }
-    Numeric::from_f64(power(base.to_f64(), exponent.to_f64())?)?
-        .rescale(16)
-        .map(Value::numeric)
+    // Its last digits would be other ones than PostgreSQL's.
+    Err(SqlError::simulator("a fractional or large power of a numeric"))
 }
 
 fn root(f: f64) -> Result<f64> {
@@ -158,9 +153,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(Value::Float(if f == 0.0 { 0.0 } else { f.signum() }))
     }),
     f("sqrt", &[D], D, |_, a| root(*arg!(a, 0, Float)).map(Value::Float)),
-    f("sqrt", &[N], N, |_, a| {
-        Numeric::from_f64(root(arg!(a, 0, Numeric).to_f64())?)?.rescale(15).map(Value::numeric)
-    }),
+    f("sqrt", &[N], N, |_, a| arg!(a, 0, Numeric).sqrt(None).map(Value::numeric)),
     f("cbrt", &[D], D, |_, a| Ok(Value::Float(arg!(a, 0, Float).cbrt()))),
     f("exp", &[D], D, |_, a| Ok(Value::Float(arg!(a, 0, Float).exp()))),
     f("ln", &[D], D, |_, a| Ok(Value::Float(positive(*arg!(a, 0, Float), "logarithm")?.ln()))),
@@ -203,8 +196,4 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f("shiftright", &[I4, I4], I4, |_, a| {
         Ok(Value::Int(i64::from((*arg!(a, 0, Int) as i32).wrapping_shr(*arg!(a, 1, Int) as u32))))
     }),
-    f("sign", &[I8], D, |_, a| Ok(match sign_int(*arg!(a, 0, Int)) {
-        Value::Int(n) => Value::Float(n as f64),
-        other => other,
-    })),
 ];

@@ -156,20 +156,24 @@ fn suits(given: Type, wanted: Type) -> Option<u32> {
         return Some(9);
     }
     if given.is_unknown() {
-        // Text is what an untyped literal most likely is.
-        return Some(if wanted.is(Type::TEXT) { 3 } else { 1 });
+        // Text is what an untyped literal most likely is; of numbers, double
+        // precision is preferred.
+        return Some(match wanted {
+            Type::TEXT => 3,
+            Type::FLOAT8 => 2,
+            _ => 1,
+        });
     }
     if !cast::allowed(given, wanted, Context::Implicit) {
         return None;
     }
-    // The nearer along the ladder of numbers, the better; floats are what
-    // PostgreSQL prefers when nothing fits exactly.
+    // What PostgreSQL prefers when nothing fits exactly is double precision;
+    // else the nearer along the ladder of numbers, the better.
+    if wanted.is(Type::FLOAT8) && given.is_number() {
+        return Some(8);
+    }
     let steps = u32::from(wanted.rank().abs_diff(given.rank()));
-    Some(if wanted.is(Type::FLOAT8) && given.is_number() {
-        8u32.saturating_sub(steps).max(4)
-    } else {
-        8u32.saturating_sub(steps).max(1)
-    })
+    Some(8u32.saturating_sub(steps).max(1))
 }
 
 /// The best function of a name for these arguments, with the types that they

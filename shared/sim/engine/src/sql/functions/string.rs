@@ -145,15 +145,14 @@ pub(crate) fn like(source: &str, pattern: &str, escape: Option<char>) -> Result<
         Any,
         One,
         Char(char),
+        /// An escape with nothing behind it.
+        Dangling,
     }
     let mut parts = Vec::new();
     let mut chars = pattern.chars();
     while let Some(c) = chars.next() {
         if Some(c) == escape {
-            let escaped = chars.next().ok_or_else(|| {
-                SqlError::new("22025", "LIKE pattern must not end with escape character")
-            })?;
-            parts.push(Part::Char(escaped));
+            parts.push(chars.next().map_or(Part::Dangling, Part::Char));
         } else {
             parts.push(match c {
                 '%' => Part::Any,
@@ -175,6 +174,12 @@ pub(crate) fn like(source: &str, pattern: &str, escape: Option<char>) -> Result<
             }
             Some(Part::One) => true,
             Some(Part::Char(c)) => *c == text[t],
+            Some(Part::Dangling) => {
+                return Err(SqlError::new(
+                    "22025",
+                    "LIKE pattern must not end with escape character",
+                ));
+            }
             None => false,
         };
         if fits {

@@ -171,6 +171,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let us = arg!(a, 0, Timestamp).saturating_sub(*arg!(a, 1, Timestamp));
         Ok(interval(us / DAY_US, us % DAY_US))
     }),
+    f("timestamp-timestamp", &[TZ, TZ], IV, |_, a| {
+        let us = arg!(a, 0, Timestamp).saturating_sub(*arg!(a, 1, Timestamp));
+        Ok(interval(us / DAY_US, us % DAY_US))
+    }),
     f("date+days", &[DATE, Type::INT4], DATE, |_, a| {
         let days = i64::from(*arg!(a, 0, Date)).saturating_add(*arg!(a, 1, Int));
         i32::try_from(days)

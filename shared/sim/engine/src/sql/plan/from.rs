@@ -241,12 +241,14 @@ impl Builder<'_, '_> {
                 .into_iter()
                 .find(|i| !self.columns[*i].hidden && self.columns[*i].name == name)
         };
-        let (Some(l), Some(r)) = (find(left.clone()), find(right)) else {
-            return Err(SqlError::new(
+        let missing = |side: &str| {
+            SqlError::new(
                 "42703",
-                format!("column \"{name}\" specified in USING clause does not exist in left or right table"),
-            ));
+                format!("column \"{name}\" specified in USING clause does not exist in {side} table"),
+            )
         };
+        let l = find(left).ok_or_else(|| missing("left"))?;
+        let r = find(right).ok_or_else(|| missing("right"))?;
         if kind == JoinKind::Full {
             return Err(SqlError::simulator("FULL JOIN with USING"));
         }
@@ -362,7 +364,6 @@ impl Builder<'_, '_> {
         }
         match binder.catalog.relation(schema.as_deref(), &relation) {
             Some(Relation::Table(table)) => {
-                binder.touches_tables.set(true);
                 let table = Arc::clone(table);
                 let label = alias.map_or(relation, |alias| bind::fold(&alias.name));
                 self.label(label.clone())?;
@@ -376,8 +377,8 @@ impl Builder<'_, '_> {
                 Ok(tree)
             }
             Some(Relation::View(view)) => {
-                binder.touches_tables.set(true);
                 let view = Arc::clone(view);
+                binder.touch(view.oid);
                 // A view knows neither our names nor our CTEs.
                 let ctes = binder.ctes.take();
                 let planned = binder.deeper(|| super::query(binder, &view.query, None, None));
@@ -409,7 +410,7 @@ impl Builder<'_, '_> {
     }
 
     fn table(&mut self, table: &Arc<Table>, label: &str, with_key: bool) -> Tree {
-        self.binder.touches_tables.set(true);
+        self.binder.touch(table.oid);
         let start = self.columns.len();
         for column in &table.columns {
             self.columns.push(ScopeColumn {

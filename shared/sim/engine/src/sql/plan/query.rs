@@ -13,6 +13,9 @@ use crate::txn::Lock;
 use crate::types::Type;
 use crate::value::Value;
 
+/// Leaves as many columns as a result can have without a type.
+static UNTYPED: [Type; 1_664] = [Type::UNKNOWN; 1_664];
+
 /// A planned query.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
@@ -351,8 +354,9 @@ fn any_set_expr(
             set_quantifier,
             right,
         } => {
-            let left = set_expr(binder, left, parent, None)?;
-            let right = set_expr(binder, right, parent, None)?;
+            // What has no type takes that of the other side.
+            let left = set_expr(binder, left, parent, Some(&UNTYPED))?;
+            let right = set_expr(binder, right, parent, Some(&UNTYPED))?;
             let (op, word) = match op {
                 ast::SetOperator::Union => (SetOperation::Union, "UNION"),
                 ast::SetOperator::Intersect => (SetOperation::Intersect, "INTERSECT"),
@@ -400,12 +404,27 @@ fn any_set_expr(
 }
 
 /// A result with its columns converted to types.
-fn converted(binder: &Binder<'_>, planned: Planned, types: &[Type], word: &str) -> Result<Node> {
+fn converted(
+    binder: &Binder<'_>,
+    mut planned: Planned,
+    types: &[Type],
+    word: &str,
+) -> Result<Node> {
     if planned.columns.len() != types.len() {
         return Err(SqlError::new(
             "42601",
             format!("each {word} query must have the same number of columns"),
         ));
+    }
+    // What has no type yet gets it where it stands.
+    if let Node::Project { exprs, .. } = &mut planned.node {
+        for ((expr, (_, from)), to) in exprs.iter_mut().zip(&mut planned.columns).zip(types) {
+            if from.is_unknown() {
+                let untyped = Typed::new(std::mem::replace(expr, Expr::null()), *from);
+                *expr = binder.coerce(untyped, to.plain(), Context::Implicit)?;
+                *from = *to;
+            }
+        }
     }
     let mut same = true;
     let mut exprs = Vec::new();
