@@ -29,7 +29,11 @@ fn measure(what: &str, count: i64, mut f: impl FnMut(i64)) {
     }
     let took = start.elapsed();
     let each = took.as_secs_f64() / count as f64;
-    println!("{what:<40} {:>10.0} a second {:>8.0} ns", 1.0 / each, each * 1e9);
+    println!(
+        "{what:<40} {:>10.0} a second {:>8.0} ns",
+        1.0 / each,
+        each * 1e9
+    );
 }
 
 fn main() {
@@ -82,7 +86,9 @@ fn main() {
         session.execute(&begin, &[], 0).expect("BEGIN");
         let done = session.execute(&read, &[id(n)], 0).expect("read");
         let balance = done.rows[0][0].clone();
-        session.execute(&update, &[balance, id(n)], 0).expect("update");
+        session
+            .execute(&update, &[balance, id(n)], 0)
+            .expect("update");
         let done = session.execute(&commit, &[], 0).expect("COMMIT");
         assert!(done.commit);
         session.commit(0).expect("commit");

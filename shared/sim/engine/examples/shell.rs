@@ -27,7 +27,10 @@ fn print(done: &Executed) {
             .collect();
         println!("{}", cells.join("|"));
     }
-    if !done.tag.starts_with("SELECT") && !done.tag.starts_with("EXPLAIN") && !done.tag.starts_with("SHOW") {
+    if !done.tag.starts_with("SELECT")
+        && !done.tag.starts_with("EXPLAIN")
+        && !done.tag.starts_with("SHOW")
+    {
         println!("{}", done.tag);
     }
 }

@@ -112,11 +112,12 @@ pub(crate) fn apply(
                 continue;
             }
             let mut wait = store.write(key, pending.row.clone(), ts, horizon);
-            if pending.key_changed && pending.row.is_some() {
-                if let Some(chain) = store.chain_mut(key) {
-                    chain.marks_mut().key_changed = ts;
-                    wait = true;
-                }
+            if pending.key_changed
+                && pending.row.is_some()
+                && let Some(chain) = store.chain_mut(key)
+            {
+                chain.marks_mut().key_changed = ts;
+                wait = true;
             }
             if wait {
                 garbage.push(ts, oid, key.clone());

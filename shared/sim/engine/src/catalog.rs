@@ -264,10 +264,7 @@ impl Catalog {
     pub(crate) fn table(&self, schema: Option<&str>, name: &str) -> Result<&Arc<Table>> {
         match self.relation(schema, name) {
             Some(Relation::Table(table)) => Ok(table),
-            Some(_) => Err(SqlError::new(
-                "42809",
-                format!("\"{name}\" is not a table"),
-            )),
+            Some(_) => Err(SqlError::new("42809", format!("\"{name}\" is not a table"))),
             None => Err(undefined(schema, name)),
         }
     }
@@ -277,10 +274,12 @@ impl Catalog {
     }
 
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
-        self.relations.values().filter_map(|relation| match relation {
-            Relation::Table(table) => Some(table),
-            _ => None,
-        })
+        self.relations
+            .values()
+            .filter_map(|relation| match relation {
+                Relation::Table(table) => Some(table),
+                _ => None,
+            })
     }
 
     /// The table that has an index of this name.

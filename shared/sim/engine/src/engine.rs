@@ -99,6 +99,9 @@ pub(crate) fn lock(db: &Mutex<Database>) -> MutexGuard<'_, Database> {
     db.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A prepared statement and the parameter types declared for it.
+type Planned = (Box<[u32]>, Arc<Prepared>);
+
 /// Everything that sessions share.
 #[derive(Debug)]
 pub(crate) struct Database {
@@ -123,7 +126,7 @@ pub(crate) struct Database {
     epoch_unix_us: i64,
     pub meter: Meter,
     /// Plans by text and declared parameter types.
-    pub plans: HashMap<Box<str>, Vec<(Box<[u32]>, Arc<Prepared>)>>,
+    pub plans: HashMap<Box<str>, Vec<Planned>>,
     /// Parsed scripts by text.
     pub scripts: HashMap<Box<str>, Arc<[Parsed]>>,
 }
@@ -205,7 +208,10 @@ impl Database {
         if self.scripts.len() >= CACHE_SIZE {
             self.scripts.clear();
         }
-        let copies = parsed.iter().map(|one| Parsed(Arc::clone(&one.0))).collect();
+        let copies = parsed
+            .iter()
+            .map(|one| Parsed(Arc::clone(&one.0)))
+            .collect();
         self.scripts.insert(text.into(), copies);
     }
 
@@ -372,6 +378,11 @@ impl Database {
 
     /// Notices jobs that have ended: what they made can be used from now on.
     pub(crate) fn settle_jobs(&mut self, now_us: u64) {
+        if self.jobs.is_empty() {
+            return;
+        }
+        self.jobs
+            .retain(|job| now_us < job.done_us.saturating_add(JOB_KEPT_US));
         let due = |job: &Job| !job.settled && job.done_us <= now_us;
         if !self.jobs.iter().any(due) {
             return;
@@ -389,8 +400,6 @@ impl Database {
             }
         }
         self.catalog = Arc::new(catalog);
-        self.jobs
-            .retain(|job| now_us < job.done_us.saturating_add(JOB_KEPT_US));
     }
 }
 

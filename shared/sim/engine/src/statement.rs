@@ -24,11 +24,11 @@ use crate::value::Value;
 pub(crate) enum Plan {
     Empty,
     Query {
-        node: Node,
+        node: Box<Node>,
         work: WorkKind,
     },
     Dml {
-        dml: Dml,
+        dml: Box<Dml>,
         tag: &'static str,
     },
     /// Done from the statement itself.
@@ -52,8 +52,14 @@ impl Plan {
 /// Statements that are neither queries nor changes.
 #[derive(Debug)]
 pub(crate) enum Utility {
-    Set { name: &'static str, value: String },
-    Reset { name: Option<&'static str>, tag: &'static str },
+    Set {
+        name: &'static str,
+        value: String,
+    },
+    Reset {
+        name: Option<&'static str>,
+        tag: &'static str,
+    },
     Show(&'static str),
     ShowAll,
     /// CALL sys.wait_for_job(…)
@@ -93,17 +99,18 @@ fn one_text_column(plan: Plan, name: &str) -> PlannedStatement {
 
 /// Whether a statement may run in a failed block.
 pub(crate) fn ends_block(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Empty
-            | Command::Sql(_)
-    ) && match command {
-        Command::Sql(statement) => matches!(
-            **statement,
-            ast::Statement::Commit { .. } | ast::Statement::Rollback { savepoint: None, .. }
-        ),
-        _ => true,
-    }
+    matches!(command, Command::Empty | Command::Sql(_))
+        && match command {
+            Command::Sql(statement) => matches!(
+                **statement,
+                ast::Statement::Commit { .. }
+                    | ast::Statement::Rollback {
+                        savepoint: None,
+                        ..
+                    }
+            ),
+            _ => true,
+        }
 }
 
 /// BEGIN, COMMIT or ROLLBACK, if the statement is one.
@@ -146,9 +153,9 @@ pub(crate) fn plan(binder: &Binder<'_>, command: &Command) -> Result<PlannedStat
     match command {
         Command::Empty => Ok(without_rows(Plan::Empty)),
         Command::Refused(error) => Err(error.clone()),
-        Command::SetConstraints => {
-            Ok(without_rows(Plan::Utility(Utility::Accept("SET CONSTRAINTS"))))
-        }
+        Command::SetConstraints => Ok(without_rows(Plan::Utility(Utility::Accept(
+            "SET CONSTRAINTS",
+        )))),
         Command::SetStorage(_) => Ok(without_rows(Plan::Ddl)),
         Command::AlterAsync(statement) => {
             ddl::check_async(statement)?;
@@ -162,9 +169,9 @@ fn sql(binder: &Binder<'_>, statement: &ast::Statement) -> Result<PlannedStateme
     use ast::Statement as S;
     match statement {
         S::Query(query) => match &*query.body {
-            ast::SetExpr::Insert(inner) | ast::SetExpr::Update(inner) | ast::SetExpr::Delete(inner) => {
-                with_dml(binder, query, inner)
-            }
+            ast::SetExpr::Insert(inner)
+            | ast::SetExpr::Update(inner)
+            | ast::SetExpr::Delete(inner) => with_dml(binder, query, inner),
             _ => {
                 let planned = plan::query(binder, query, None, None)?;
                 let work = if !query.locks.is_empty() {
@@ -194,11 +201,17 @@ fn sql(binder: &Binder<'_>, statement: &ast::Statement) -> Result<PlannedStateme
                     return Err(SqlError::simulator("RESET SESSION AUTHORIZATION"));
                 }
             };
-            Ok(without_rows(Plan::Utility(Utility::Reset { name, tag: "RESET" })))
+            Ok(without_rows(Plan::Utility(Utility::Reset {
+                name,
+                tag: "RESET",
+            })))
         }
         S::ShowVariable { variable } => show(variable),
         S::Discard { object_type } => Ok(without_rows(Plan::Utility(match object_type {
-            ast::DiscardObject::ALL => Utility::Reset { name: None, tag: "DISCARD ALL" },
+            ast::DiscardObject::ALL => Utility::Reset {
+                name: None,
+                tag: "DISCARD ALL",
+            },
             _ => return Err(SqlError::simulator("DISCARD of anything but ALL")),
         }))),
         S::Deallocate { name, .. } => {
@@ -229,7 +242,10 @@ fn sql(binder: &Binder<'_>, statement: &ast::Statement) -> Result<PlannedStateme
         other => {
             let text = other.to_string();
             let words: Vec<&str> = text.split_whitespace().take(2).collect();
-            Err(SqlError::simulator(format!("the statement {}", words.join(" "))))
+            Err(SqlError::simulator(format!(
+                "the statement {}",
+                words.join(" ")
+            )))
         }
     }
 }
@@ -261,7 +277,10 @@ fn query_plan(planned: Planned, work: WorkKind) -> PlannedStatement {
         };
     }
     PlannedStatement {
-        plan: Plan::Query { node, work },
+        plan: Plan::Query {
+            node: Box::new(node),
+            work,
+        },
         columns: Some(described(&columns)),
     }
 }
@@ -290,7 +309,10 @@ fn changed(
     dml.ctes = ctes;
     let columns = dml.columns.as_ref().map(described);
     Ok(PlannedStatement {
-        plan: Plan::Dml { dml, tag },
+        plan: Plan::Dml {
+            dml: Box::new(dml),
+            tag,
+        },
         columns,
     })
 }
@@ -415,13 +437,18 @@ fn set_parameter(set: &ast::Set) -> Result<Utility> {
         }
         ast::Set::SetNamesDefault {} => ("client_encoding".to_owned(), "UTF8".to_owned()),
         ast::Set::SetRole { .. } | ast::Set::SetSessionAuthorization(_) => {
-            return Err(SqlError::simulator("SET ROLE and SET SESSION AUTHORIZATION"));
+            return Err(SqlError::simulator(
+                "SET ROLE and SET SESSION AUTHORIZATION",
+            ));
         }
         _ => return Err(SqlError::simulator("this form of SET")),
     };
     let name = settable(&name)?;
     if value.eq_ignore_ascii_case("default") {
-        return Ok(Utility::Reset { name: Some(name), tag: "SET" });
+        return Ok(Utility::Reset {
+            name: Some(name),
+            tag: "SET",
+        });
     }
     // Values that would change answers in ways that are not simulated.
     let only = |allowed: &[&str]| -> Result<()> {
@@ -457,7 +484,11 @@ fn show(variable: &[ast::Ident]) -> Result<PlannedStatement> {
             };
             return Ok(PlannedStatement {
                 plan: Plan::Utility(Utility::ShowAll),
-                columns: Some(Arc::from([text("name"), text("setting"), text("description")])),
+                columns: Some(Arc::from([
+                    text("name"),
+                    text("setting"),
+                    text("description"),
+                ])),
             });
         }
         "transaction isolation level" => "transaction_isolation".to_owned(),
@@ -492,7 +523,9 @@ fn call(binder: &Binder<'_>, function: &ast::Function) -> Result<PlannedStatemen
         bare = inner;
     }
     if matches!(bare, ast::Expr::Subquery(_)) {
-        return Err(SqlError::unsupported("cannot use subquery in CALL argument"));
+        return Err(SqlError::unsupported(
+            "cannot use subquery in CALL argument",
+        ));
     }
     let scope = Scope::empty();
     let typed = binder.expr(arg, Place::of(&scope, "CALL"))?;

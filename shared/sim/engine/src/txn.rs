@@ -54,9 +54,7 @@ impl TableBuffer {
         for index in &table.indexes {
             let entries = self.indexes.entry(index.oid).or_default();
             let old = self.rows.get(key).and_then(|pending| pending.row.as_ref());
-            if let Some((entry, _)) =
-                old.and_then(|row| storage::entry_key(index, row, key))
-            {
+            if let Some((entry, _)) = old.and_then(|row| storage::entry_key(index, row, key)) {
                 entries.remove(&entry);
             }
             if let Some((entry, at)) = row

@@ -1,5 +1,7 @@
 //! Whatever is sent, there is an answer: no panic, no endless loop.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::Client;
@@ -126,7 +128,8 @@ fn deep_nesting_is_refused_and_not_fatal() {
         format!("SELECT 1{}", " UNION SELECT 1".repeat(2_000)),
         format!("SELECT 1 FROM t{}", ", t".repeat(500)),
         // A product of more rows than anybody has time for.
-        "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b".to_owned(),
+        "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b"
+            .to_owned(),
         format!("SELECT '{}'::json", "[".repeat(100_000)),
         format!("SELECT repeat('a', 100000) ~ '{}'", "(a*)*".repeat(20)),
         format!("SELECT 'x' ~ '{}'", "(".repeat(10_000)),

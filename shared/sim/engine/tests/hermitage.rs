@@ -1,6 +1,8 @@
 //! Hermitage: what DSQL does, step by step, in the situations that tell
 //! isolation levels apart.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::BTreeMap;
@@ -15,13 +17,18 @@ fn check(answer: &Answer, expect: &Json) -> Result<(), String> {
         ("error", Err(error)) => {
             let same = Some(error.sqlstate) == expect["sqlstate"].as_str()
                 && Some(error.message.as_str()) == expect["message"].as_str();
-            same.then_some(()).ok_or_else(|| format!("{} {}", error.sqlstate, error.message))
+            same.then_some(())
+                .ok_or_else(|| format!("{} {}", error.sqlstate, error.message))
         }
         ("error", Ok(done)) => Err(format!("no error but {}", done.tag)),
         (_, Err(error)) => Err(format!("{} {}", error.sqlstate, error.message)),
         ("ok", Ok(_)) => Ok(()),
         ("affected", Ok(done)) => {
-            let count = done.tag.rsplit(' ').next().and_then(|n| n.parse::<u64>().ok());
+            let count = done
+                .tag
+                .rsplit(' ')
+                .next()
+                .and_then(|n| n.parse::<u64>().ok());
             (count == expect["rows_affected"].as_u64())
                 .then_some(())
                 .ok_or_else(|| done.tag.clone())
@@ -38,7 +45,9 @@ fn check(answer: &Answer, expect: &Json) -> Result<(), String> {
                     cells.map(|cell| Some(cell.to_string())).collect()
                 })
                 .collect();
-            (rows == wanted).then_some(()).ok_or_else(|| format!("{rows:?}"))
+            (rows == wanted)
+                .then_some(())
+                .ok_or_else(|| format!("{rows:?}"))
         }
         (other, _) => Err(format!("unknown expectation {other}")),
     }
@@ -69,7 +78,10 @@ fn every_step_ends_as_on_dsql() {
             let client = clients.entry(name).or_insert_with(|| Client::new(&engine));
             let sql = step["sql"].as_str().unwrap();
             if let Err(got) = check(&client.extended(sql), &step["expect"]) {
-                panic!("{} step {}: {sql}: {got}, wanted {}", case["id"], step["n"], step["expect"]);
+                panic!(
+                    "{} step {}: {sql}: {got}, wanted {}",
+                    case["id"], step["n"], step["expect"]
+                );
             }
             steps += 1;
         }

@@ -2,6 +2,8 @@
 //! first committer wins: whole copies of the data, and a list of what every
 //! commit did. Everything goes through SQL.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -226,24 +228,30 @@ fn shown<'d>(rows: impl Iterator<Item = (&'d i64, &'d Row)>) -> Vec<Vec<Option<S
 }
 
 /// One step of one session, in the database and in the model.
-fn step(world: &mut World, model: &mut Model, client: &mut Client, txn: &mut Option<Txn>, at: usize) {
+fn step(
+    world: &mut World,
+    model: &mut Model,
+    client: &mut Client,
+    txn: &mut Option<Txn>,
+    at: usize,
+) {
     if txn.is_none() && world.below(3) > 0 {
         world.send(client, at, "BEGIN").result.unwrap();
         *txn = Some(model.begin());
         return;
     }
     let ends = world.below(12);
-    if ends < 3 {
-        if let Some(open) = txn.take() {
-            if ends < 2 && !open.failed {
-                let answer = world.send(client, at, "COMMIT");
-                let want = model.commit(open);
-                world.same(answer.result.is_ok(), want);
-            } else {
-                world.send(client, at, "ROLLBACK").result.unwrap();
-            }
-            return;
+    if ends < 3
+        && let Some(open) = txn.take()
+    {
+        if ends < 2 && !open.failed {
+            let answer = world.send(client, at, "COMMIT");
+            let want = model.commit(open);
+            world.same(answer.result.is_ok(), want);
+        } else {
+            world.send(client, at, "ROLLBACK").result.unwrap();
         }
+        return;
     }
     // Outside of a block a statement is a transaction of its own.
     let implicit = txn.is_none();
@@ -269,7 +277,10 @@ fn step(world: &mut World, model: &mut Model, client: &mut Client, txn: &mut Opt
             format!("SELECT k, v, u FROM t WHERE k >= {key} ORDER BY k DESC")
         }
         3 => {
-            let found = open.view.iter().filter(|(_, row)| row.1 == code && code.is_some());
+            let found = open
+                .view
+                .iter()
+                .filter(|(_, row)| row.1 == code && code.is_some());
             rows = Some(shown(found));
             format!("SELECT k, v, u FROM t WHERE u = {} ORDER BY k", text(code))
         }
@@ -299,7 +310,12 @@ fn step(world: &mut World, model: &mut Model, client: &mut Client, txn: &mut Opt
         }
         9 => {
             if !dead {
-                let keys: Vec<i64> = open.view.iter().filter(|(_, row)| row.0 == value).map(|(key, _)| *key).collect();
+                let keys: Vec<i64> = open
+                    .view
+                    .iter()
+                    .filter(|(_, row)| row.0 == value)
+                    .map(|(key, _)| *key)
+                    .collect();
                 for key in &keys {
                     let old = open.view[key];
                     open.update(*key, (old.0 + 1, old.1)).unwrap();
@@ -336,18 +352,26 @@ fn step(world: &mut World, model: &mut Model, client: &mut Client, txn: &mut Opt
     };
     let answer = world.send(client, at, &sql);
     if dead {
-        world.same(answer.result.as_ref().err().map(|e| e.sqlstate), Some("25P02"));
+        world.same(
+            answer.result.as_ref().err().map(|e| e.sqlstate),
+            Some("25P02"),
+        );
     } else if let Some(rows) = rows {
         world.same(answer.text_rows(), rows);
     } else {
         match counted {
             Ok(count) => {
                 let tag = answer.result.as_ref().map(|done| done.tag.clone());
-                let got = tag.ok().and_then(|tag| tag.rsplit(' ').next()?.parse().ok());
+                let got = tag
+                    .ok()
+                    .and_then(|tag| tag.rsplit(' ').next()?.parse().ok());
                 world.same(got, Some(count));
             }
             Err(()) => {
-                world.same(answer.result.as_ref().err().map(|e| e.sqlstate), Some("23505"));
+                world.same(
+                    answer.result.as_ref().err().map(|e| e.sqlstate),
+                    Some("23505"),
+                );
                 open.failed = true;
             }
         }

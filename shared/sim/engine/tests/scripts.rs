@@ -22,6 +22,8 @@
 //! `UPDATE_SCRIPTS=1 cargo test -p fabric-engine --test scripts` writes what
 //! comes back into the files, to be read before it is kept.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::collections::BTreeMap;
@@ -67,14 +69,20 @@ impl Runner {
     /// Job names are random; they are shown, and written, as `job1` and so on.
     fn hide_jobs(&mut self, cell: String) -> String {
         let is_job = cell.len() == 26
-            && cell.bytes().all(|b| b.is_ascii_lowercase() || (b'2'..=b'7').contains(&b));
+            && cell
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || (b'2'..=b'7').contains(&b));
         if !is_job {
             return cell;
         }
-        let at = self.jobs.iter().position(|job| *job == cell).unwrap_or_else(|| {
-            self.jobs.push(cell);
-            self.jobs.len() - 1
-        });
+        let at = self
+            .jobs
+            .iter()
+            .position(|job| *job == cell)
+            .unwrap_or_else(|| {
+                self.jobs.push(cell);
+                self.jobs.len() - 1
+            });
         format!("<job{}>", at + 1)
     }
 

@@ -58,7 +58,10 @@ fn foreign_key(catalog: &Catalog, table: &Table, key: &ForeignKey) -> Option<Str
         Action::SetNull => Some("SET NULL"),
         Action::SetDefault => Some("SET DEFAULT"),
     };
-    for (event, action) in [("UPDATE", action(key.on_update)), ("DELETE", action(key.on_delete))] {
+    for (event, action) in [
+        ("UPDATE", action(key.on_update)),
+        ("DELETE", action(key.on_delete)),
+    ] {
         if let Some(action) = action {
             text.push_str(&format!(" ON {event} {action}"));
         }
@@ -94,8 +97,11 @@ pub(crate) fn constraint_definition(catalog: &Catalog, oid: u32) -> Option<Strin
 }
 
 pub(crate) fn view_definition(catalog: &Catalog, oid: u32) -> Option<String> {
-    catalog.relations.values().find_map(|relation| match relation {
-        Relation::View(view) if view.oid == oid => Some(format!(" {};", view.query)),
-        _ => None,
-    })
+    catalog
+        .relations
+        .values()
+        .find_map(|relation| match relation {
+            Relation::View(view) if view.oid == oid => Some(format!(" {};", view.query)),
+            _ => None,
+        })
 }

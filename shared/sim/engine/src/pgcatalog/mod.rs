@@ -72,17 +72,20 @@ pub(crate) fn relation_name(catalog: &Catalog, oid: u32) -> Option<String> {
 
 /// Whether a relation is found without its schema.
 pub(crate) fn is_visible(catalog: &Catalog, oid: u32) -> bool {
-    let found = catalog.relations.iter().find_map(|((schema, _), relation)| {
-        let mine = match relation {
-            Relation::Table(table) => {
-                table.oid == oid
-                    || table.primary_oid == oid
-                    || table.indexes.iter().any(|index| index.oid == oid)
-            }
-            other => other.oid() == oid,
-        };
-        mine.then_some(schema)
-    });
+    let found = catalog
+        .relations
+        .iter()
+        .find_map(|((schema, _), relation)| {
+            let mine = match relation {
+                Relation::Table(table) => {
+                    table.oid == oid
+                        || table.primary_oid == oid
+                        || table.indexes.iter().any(|index| index.oid == oid)
+                }
+                other => other.oid() == oid,
+            };
+            mine.then_some(schema)
+        });
     match found {
         Some(schema) => schema == "public",
         None => tables::TABLES

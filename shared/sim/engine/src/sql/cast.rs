@@ -67,7 +67,13 @@ pub(crate) fn allowed(from: Type, to: Type, context: Context) -> bool {
 }
 
 /// Converts a value. NULL stays NULL.
-pub(crate) fn cast(value: &Value, from: Type, to: Type, explicit: bool, cx: &Ctx<'_>) -> Result<Value> {
+pub(crate) fn cast(
+    value: &Value,
+    from: Type,
+    to: Type,
+    explicit: bool,
+    cx: &Ctx<'_>,
+) -> Result<Value> {
     if value.is_null() {
         return Ok(Value::Null);
     }
@@ -108,7 +114,10 @@ pub(crate) fn cast(value: &Value, from: Type, to: Type, explicit: bool, cx: &Ctx
         (114, Value::Text(_)) if from.is(Type::JSONB) => value.clone(),
         (_, Value::Text(document)) if from.is(Type::JSONB) => {
             return text::parse(to, document).map_err(|_| {
-                SqlError::new("22023", format!("cannot cast jsonb to type {}", to.display()))
+                SqlError::new(
+                    "22023",
+                    format!("cannot cast jsonb to type {}", to.display()),
+                )
             });
         }
         (_, Value::Text(source)) => return text::parse(to, source),
@@ -173,8 +182,9 @@ fn to_integer(value: &Value, to: Type) -> Option<Value> {
         Value::Numeric(number) => number.to_int()?,
         Value::Float(f) => {
             let rounded = f.round_ties_even();
-            // The bounds are exact as floats, the upper one being 2^63.
-            if !(-9.223_372_036_854_775_8e18..9.223_372_036_854_775_8e18).contains(&rounded) {
+            // 2^63 is exact as a float; the largest bigint is not.
+            let bound = (1u64 << 63) as f64;
+            if !(-bound..bound).contains(&rounded) {
                 return None;
             }
             rounded as i64
@@ -206,7 +216,13 @@ pub(crate) fn reg_name(value: &Value, ty: Type, cx: &Ctx<'_>) -> Result<String> 
             .map(|(name, _)| name.clone()),
         _ => None,
     };
-    Ok(name.unwrap_or_else(|| if oid == 0 { "-".to_owned() } else { n.to_string() }))
+    Ok(name.unwrap_or_else(|| {
+        if oid == 0 {
+            "-".to_owned()
+        } else {
+            n.to_string()
+        }
+    }))
 }
 
 /// The OID that a name, or a number written as text, stands for.
@@ -236,9 +252,10 @@ fn reg_value(name: &str, ty: Type, cx: &Ctx<'_>) -> Result<Value> {
             .or_else(|| crate::pgcatalog::system_relation(schema, bare))
             .ok_or_else(|| SqlError::undefined_table(name))?,
         2206 => crate::types::by_name(bare, &[])?.oid,
-        4089 => *catalog.schemas.get(bare).ok_or_else(|| {
-            SqlError::new("3F000", format!("schema \"{bare}\" does not exist"))
-        })?,
+        4089 => *catalog
+            .schemas
+            .get(bare)
+            .ok_or_else(|| SqlError::new("3F000", format!("schema \"{bare}\" does not exist")))?,
         _ => return Err(SqlError::invalid_text("oid", name)),
     };
     Ok(Value::Int(i64::from(oid)))

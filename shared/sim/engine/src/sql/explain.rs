@@ -9,7 +9,7 @@ use crate::statement::Plan;
 pub(crate) fn lines(plan: &Plan) -> Vec<String> {
     let mut out = Vec::new();
     match plan {
-        Plan::Query { node, .. } => match node {
+        Plan::Query { node, .. } => match &**node {
             Node::Project { input, .. } if matches!(**input, Node::One) => {
                 out.push("Result  (cost=0.00..0.01 rows=1 width=4)".to_owned());
             }
@@ -51,9 +51,7 @@ fn scan_line(scan: &Scan) -> String {
     match index {
         Some(index) => format!("Index Scan{backward} using {} on {table}", index.name),
         None if access.is_full() && !scan.table.has_primary() => format!("Seq Scan on {table}"),
-        None if access.is_full() => format!(
-            "Full Scan{backward} (btree-table) on {table}"
-        ),
+        None if access.is_full() => format!("Full Scan{backward} (btree-table) on {table}"),
         None => format!(
             "Index Scan{backward} using {} on {table}",
             scan.table.primary_name
@@ -90,20 +88,32 @@ fn walk(node: &Node, depth: usize, out: &mut Vec<String>) {
             one(line, &aggregation.input);
         }
         Node::Join(join) => {
-            let method = if join.hash.is_empty() { "Nested Loop" } else { "Hash" };
+            let method = if join.hash.is_empty() {
+                "Nested Loop"
+            } else {
+                "Hash"
+            };
             let kind = match join.kind {
                 JoinKind::Inner => "",
                 JoinKind::Left => " Left",
                 JoinKind::Right => " Right",
                 JoinKind::Full => " Full",
             };
-            let join_word = if join.hash.is_empty() && kind.is_empty() { "" } else { " Join" };
+            let join_word = if join.hash.is_empty() && kind.is_empty() {
+                ""
+            } else {
+                " Join"
+            };
             push(out, depth, format!("{method}{kind}{join_word}"));
             walk(&join.left, depth + 1, out);
             walk(&join.right, depth + 1, out);
         }
         Node::Probe(probe) => {
-            let line = if probe.outer_join { "Nested Loop Left Join" } else { "Nested Loop" };
+            let line = if probe.outer_join {
+                "Nested Loop Left Join"
+            } else {
+                "Nested Loop"
+            };
             push(out, depth, line.to_owned());
             walk(&probe.left, depth + 1, out);
             push(out, depth + 1, scan_line(&probe.scan));

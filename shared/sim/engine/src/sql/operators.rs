@@ -53,7 +53,10 @@ pub(crate) fn comparable(
     let (lt, rt) = (left.ty, right.ty);
     if let (Expr::Row(a), Expr::Row(b)) = (&left.expr, &right.expr) {
         if a.len() != b.len() {
-            return Err(SqlError::new("42601", "unequal number of entries in row expressions"));
+            return Err(SqlError::new(
+                "42601",
+                "unequal number of entries in row expressions",
+            ));
         }
         let (mut lefts, mut rights) = (Vec::new(), Vec::new());
         for ((at, a), (bt, b)) in a.iter().zip(b) {
@@ -152,20 +155,30 @@ pub(crate) fn binary(
         "<<" => bits(binder, symbol, "shiftleft", left, right),
         ">>" => bits(binder, symbol, "shiftright", left, right),
         "->" | "->>" if left.ty.is(Type::JSON) || left.ty.is(Type::JSONB) => {
-            let wanted = if right.ty.is_int() { Type::INT4 } else { Type::TEXT };
+            let wanted = if right.ty.is_int() {
+                Type::INT4
+            } else {
+                Type::TEXT
+            };
             let key = Typed::new(binder.coerce(right, wanted, Context::Implicit)?, wanted);
-            binder.call(if symbol == "->" { "json_get" } else { "json_get_text" }, vec![left, key])
+            binder.call(
+                if symbol == "->" {
+                    "json_get"
+                } else {
+                    "json_get_text"
+                },
+                vec![left, key],
+            )
         }
         "@@" if left.ty.is_unknown() || right.ty.is_unknown() => {
             Err(SqlError::simulator("full text search"))
         }
-        "->" | "->>" | "@>" | "<@" | "&&" | "?" | "?|" | "?&" | "#>" | "#>>" | "@@" | "@?" | "#-" => {
-            Err(SqlError::simulator(format!(
-                "the operator {} {symbol} {}",
-                left.ty.display(),
-                right.ty.display()
-            )))
-        }
+        "->" | "->>" | "@>" | "<@" | "&&" | "?" | "?|" | "?&" | "#>" | "#>>" | "@@" | "@?"
+        | "#-" => Err(SqlError::simulator(format!(
+            "the operator {} {symbol} {}",
+            left.ty.display(),
+            right.ty.display()
+        ))),
         _ => Err(no_operator(symbol, left.ty, right.ty)),
     }
 }
@@ -220,12 +233,7 @@ fn class(ty: Type) -> Option<Class> {
     })
 }
 
-fn arithmetic(
-    binder: &Binder<'_>,
-    symbol: &str,
-    left: Typed,
-    right: Typed,
-) -> Result<Typed> {
+fn arithmetic(binder: &Binder<'_>, symbol: &str, left: Typed, right: Typed) -> Result<Typed> {
     let (lt, rt) = (left.ty, right.ty);
     if lt.is_unknown() && rt.is_unknown() {
         return Err(SqlError::new(
@@ -234,7 +242,10 @@ fn arithmetic(
         )
         .hint("Could not choose a best candidate operator. You might need to add explicit type casts."));
     }
-    let common = match (lt.is_number() || lt.is_unknown(), rt.is_number() || rt.is_unknown()) {
+    let common = match (
+        lt.is_number() || lt.is_unknown(),
+        rt.is_number() || rt.is_unknown(),
+    ) {
         (true, true) if lt.is_unknown() => rt,
         (true, true) if rt.is_unknown() => lt,
         (true, true) => number_type(lt, rt),
@@ -287,7 +298,11 @@ fn temporal(binder: &Binder<'_>, symbol: &str, left: Typed, right: Typed) -> Res
     let function = match symbol {
         "+" | "-" if lt.is(Type::DATE) && (is_interval(rt)) => {
             as_type(&mut left, Type::TIMESTAMP)?;
-            if symbol == "+" { "timestamp+interval" } else { "timestamp-interval" }
+            if symbol == "+" {
+                "timestamp+interval"
+            } else {
+                "timestamp-interval"
+            }
         }
         "+" if lt.is(Type::DATE) && (rt.is_int() || rt.is_unknown()) => {
             as_type(&mut right, Type::INT4)?;
@@ -308,7 +323,11 @@ fn temporal(binder: &Binder<'_>, symbol: &str, left: Typed, right: Typed) -> Res
         "-" if instant(lt) && is_interval(rt) => "timestamp-interval",
         "-" if instant(lt) || instant(rt) => {
             let zoned = lt.is(Type::TIMESTAMPTZ) || rt.is(Type::TIMESTAMPTZ);
-            let ty = if zoned { Type::TIMESTAMPTZ } else { Type::TIMESTAMP };
+            let ty = if zoned {
+                Type::TIMESTAMPTZ
+            } else {
+                Type::TIMESTAMP
+            };
             as_type(&mut left, ty)
                 .and_then(|()| as_type(&mut right, ty))
                 .map_err(|_| no_operator(symbol, lt, rt))?;
@@ -325,7 +344,11 @@ fn temporal(binder: &Binder<'_>, symbol: &str, left: Typed, right: Typed) -> Res
         }
         "*" | "/" if is_interval(lt) && (rt.is_number() || rt.is_unknown()) => {
             as_type(&mut right, Type::FLOAT8)?;
-            if symbol == "*" { "interval*number" } else { "interval/number" }
+            if symbol == "*" {
+                "interval*number"
+            } else {
+                "interval/number"
+            }
         }
         _ => return Err(no_operator(symbol, lt, rt)),
     };
@@ -357,7 +380,12 @@ fn concatenation(binder: &Binder<'_>, left: Typed, right: Typed) -> Result<Typed
     }
     let args = [left, right]
         .into_iter()
-        .map(|side| Ok(Typed::new(binder.coerce(side, Type::TEXT, Context::Explicit)?, Type::TEXT)))
+        .map(|side| {
+            Ok(Typed::new(
+                binder.coerce(side, Type::TEXT, Context::Explicit)?,
+                Type::TEXT,
+            ))
+        })
         .collect::<Result<Vec<Typed>>>()?;
     binder.call("textcat", args)
 }

@@ -5,7 +5,7 @@
 //! refuses by name (some of which do not parse), rewrites the little that is
 //! spelled differently, and words syntax errors as PostgreSQL does.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sqlparser::ast;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -14,7 +14,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{Result, SqlError};
-use crate::session::Prepared;
+use crate::session::Current;
 
 /// One parsed statement of a script, not planned yet.
 #[derive(Debug)]
@@ -25,20 +25,21 @@ pub struct Parsed(pub(crate) Arc<Statement>);
 pub(crate) struct Statement {
     pub script: Arc<str>,
     pub command: Command,
-    /// Its plan without declared parameter types, once there is one.
-    pub planned: Mutex<Option<Arc<Prepared>>>,
+    planned: Mutex<Option<Current>>,
 }
 
 impl Statement {
-    pub(crate) fn cached(&self) -> Option<Arc<Prepared>> {
-        self.planned
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    pub(crate) fn new(script: Arc<str>, command: Command) -> Statement {
+        Statement {
+            script,
+            command,
+            planned: Mutex::new(None),
+        }
     }
 
-    pub(crate) fn cache(&self, prepared: &Arc<Prepared>) {
-        *self.planned.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(prepared));
+    /// Its last plan without declared parameter types.
+    pub(crate) fn planned(&self) -> MutexGuard<'_, Option<Current>> {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -90,8 +91,11 @@ pub(crate) fn parse(script: &str) -> Result<Vec<Parsed>> {
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, script)
         .tokenize_with_location()
         .map_err(|error| {
-            SqlError::new("42601", token_message(script, &error.message, error.location))
-                .at(position(script, error.location))
+            SqlError::new(
+                "42601",
+                token_message(script, &error.message, error.location),
+            )
+            .at(position(script, error.location))
         })?;
     let source: Arc<str> = Arc::from(script);
     let mut statements = Vec::new();
@@ -101,11 +105,10 @@ pub(crate) fn parse(script: &str) -> Result<Vec<Parsed>> {
             .iter()
             .all(|token| matches!(token.token, Token::Whitespace(_)));
         if !only_space {
-            statements.push(Parsed(Arc::new(Statement {
-                script: Arc::clone(&source),
-                command: command(tokens, script, ended)?,
-                planned: Mutex::new(None),
-            })));
+            statements.push(Parsed(Arc::new(Statement::new(
+                Arc::clone(&source),
+                command(tokens, script, ended)?,
+            ))));
         }
         Ok(())
     };
@@ -166,9 +169,10 @@ fn command(mut tokens: Vec<TokenWithSpan>, script: &str, ended: bool) -> Result<
     match start.as_slice() {
         ["SET", "CONSTRAINTS", ..] => return Ok(Command::SetConstraints),
         ["ALTER", "TABLE", rest @ ..] if rest.contains(&"STORAGE") => {
-            let table = tokens.iter().skip(2).find(|token| {
-                !matches!(word(token).as_str(), "IF" | "EXISTS" | "ONLY")
-            });
+            let table = tokens
+                .iter()
+                .skip(2)
+                .find(|token| !matches!(word(token).as_str(), "IF" | "EXISTS" | "ONLY"));
             if let Some(TokenWithSpan {
                 token: Token::Word(name),
                 ..
@@ -203,10 +207,10 @@ fn command(mut tokens: Vec<TokenWithSpan>, script: &str, ended: bool) -> Result<
             }
         })
         .map_err(|error| parser_error(&error, script, ended))?;
-    if let ast::Statement::CreateIndex(index) = &statement {
-        if index.name.as_ref().is_some_and(|name| name.0.len() > 1) {
-            return Err(SqlError::syntax("."));
-        }
+    if let ast::Statement::CreateIndex(index) = &statement
+        && index.name.as_ref().is_some_and(|name| name.0.len() > 1)
+    {
+        return Err(SqlError::syntax("."));
     }
     Ok(if alter_async {
         Command::AlterAsync(Box::new(statement))
@@ -218,9 +222,8 @@ fn command(mut tokens: Vec<TokenWithSpan>, script: &str, ended: bool) -> Result<
 /// Statements that DSQL refuses by what they are.
 fn refused(start: &[&str], tokens: &[TokenWithSpan]) -> Option<SqlError> {
     let has = |wanted: &str| tokens.iter().any(|token| word(token) == wanted);
-    let transaction = |what: &str| {
-        SqlError::unsupported(format!("unsupported transaction statement: {what}"))
-    };
+    let transaction =
+        |what: &str| SqlError::unsupported(format!("unsupported transaction statement: {what}"));
     Some(match start {
         ["TRUNCATE", ..] => SqlError::statement("Truncate"),
         ["CREATE", "EXTENSION", ..] => SqlError::statement("CreateExtension"),
@@ -246,9 +249,13 @@ fn refused(start: &[&str], tokens: &[TokenWithSpan]) -> Option<SqlError> {
             SqlError::simulator("two-phase commit")
         }
         ["CREATE", "TEMP" | "TEMPORARY", "TABLE", ..]
-        | ["CREATE", "LOCAL" | "GLOBAL", "TEMP" | "TEMPORARY", "TABLE", ..] => {
-            SqlError::unsupported("TEMPORARY or TEMP table not supported for CREATE TABLE")
-        }
+        | [
+            "CREATE",
+            "LOCAL" | "GLOBAL",
+            "TEMP" | "TEMPORARY",
+            "TABLE",
+            ..,
+        ] => SqlError::unsupported("TEMPORARY or TEMP table not supported for CREATE TABLE"),
         ["CREATE", "UNLOGGED", "TABLE", ..] => {
             SqlError::unsupported("UNLOGGED table not supported for CREATE TABLE")
         }
@@ -319,7 +326,8 @@ fn rewrite(tokens: &mut Vec<TokenWithSpan>, script: &str, ended: bool) -> Result
                 at += 2;
                 continue;
             }
-            (Keyword::FOR, Some(Keyword::SHARE), _) | (Keyword::FOR, Some(Keyword::NO), Some(Keyword::KEY)) => {
+            (Keyword::FOR, Some(Keyword::SHARE), _)
+            | (Keyword::FOR, Some(Keyword::NO), Some(Keyword::KEY)) => {
                 return Ok(Some(SqlError::unsupported(
                     "locking clauses other than FOR UPDATE/FOR KEY SHARE are not supported",
                 )));
@@ -358,8 +366,9 @@ fn rewrite(tokens: &mut Vec<TokenWithSpan>, script: &str, ended: bool) -> Result
 /// 42601 at a token, or at the end.
 fn near(token: Option<&TokenWithSpan>, script: &str, ended: bool) -> SqlError {
     match token {
-        Some(token) => SqlError::syntax(&token.token.to_string())
-            .at(position(script, token.span.start)),
+        Some(token) => {
+            SqlError::syntax(&token.token.to_string()).at(position(script, token.span.start))
+        }
         None if ended => SqlError::syntax(";"),
         None => SqlError::new("42601", "syntax error at end of input"),
     }
@@ -373,14 +382,16 @@ fn parser_error(error: &ParserError, script: &str, ended: bool) -> SqlError {
             return SqlError::new("54001", "stack depth limit exceeded");
         }
     };
-    let place = message.rsplit_once(" at Line: ").and_then(|(before, place)| {
-        let (line, column) = place.split_once(", Column: ")?;
-        let at = Location {
-            line: line.trim().parse().ok()?,
-            column: column.trim().parse().ok()?,
-        };
-        Some((before, at))
-    });
+    let place = message
+        .rsplit_once(" at Line: ")
+        .and_then(|(before, place)| {
+            let (line, column) = place.split_once(", Column: ")?;
+            let at = Location {
+                line: line.trim().parse().ok()?,
+                column: column.trim().parse().ok()?,
+            };
+            Some((before, at))
+        });
     let Some((before, at)) = place else {
         return if message.contains("found: EOF") || message.ends_with("EOF") {
             near(None, script, ended)

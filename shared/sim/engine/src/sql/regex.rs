@@ -16,7 +16,10 @@ const MAX_DEPTH: usize = 50;
 enum Item {
     Any,
     Char(char),
-    Class { ranges: Vec<(char, char)>, negated: bool },
+    Class {
+        ranges: Vec<(char, char)>,
+        negated: bool,
+    },
     Start,
     End,
     Group(Vec<Vec<Piece>>),
@@ -101,7 +104,13 @@ impl Parser<'_> {
                 let (min, max) = self.bounds()?;
                 return Ok(Piece { item, min, max });
             }
-            _ => return Ok(Piece { item, min: 1, max: 1 }),
+            _ => {
+                return Ok(Piece {
+                    item,
+                    min: 1,
+                    max: 1,
+                });
+            }
         };
         self.chars.next();
         if self.chars.peek() == Some(&'?') {
@@ -112,7 +121,10 @@ impl Parser<'_> {
 
     fn bounds(&mut self) -> Result<(usize, usize)> {
         let text: String = self.chars.by_ref().take_while(|c| *c != '}').collect();
-        let number = |text: &str| text.parse::<usize>().map_err(|_| invalid("invalid repetition count(s)"));
+        let number = |text: &str| {
+            text.parse::<usize>()
+                .map_err(|_| invalid("invalid repetition count(s)"))
+        };
         match text.split_once(',') {
             None => number(&text).map(|n| (n, n)),
             Some((min, "")) => Ok((number(min)?, usize::MAX)),
@@ -139,7 +151,9 @@ impl Parser<'_> {
             Some('n') => Item::Char('\n'),
             Some('t') => Item::Char('\t'),
             Some(c) if c.is_ascii_alphanumeric() => {
-                return Err(SqlError::simulator(format!("\\{c} in a regular expression")));
+                return Err(SqlError::simulator(format!(
+                    "\\{c} in a regular expression"
+                )));
             }
             Some(c) => Item::Char(c),
         })
@@ -150,11 +164,19 @@ impl Parser<'_> {
         let mut ranges = Vec::new();
         let mut first = true;
         loop {
-            let c = self.chars.next().ok_or_else(|| invalid("brackets [] not balanced"))?;
+            let c = self
+                .chars
+                .next()
+                .ok_or_else(|| invalid("brackets [] not balanced"))?;
             match c {
                 ']' if !first => return Ok(Item::Class { ranges, negated }),
                 '[' if self.chars.peek() == Some(&':') => {
-                    let name: String = self.chars.by_ref().skip(1).take_while(|c| *c != ':').collect();
+                    let name: String = self
+                        .chars
+                        .by_ref()
+                        .skip(1)
+                        .take_while(|c| *c != ':')
+                        .collect();
                     self.chars.next();
                     match name.as_str() {
                         "alpha" => ranges.extend([('a', 'z'), ('A', 'Z')]),
@@ -167,12 +189,16 @@ impl Parser<'_> {
                     }
                 }
                 '\\' => {
-                    let c = self.chars.next().ok_or_else(|| invalid("invalid escape \\ sequence"))?;
+                    let c = self
+                        .chars
+                        .next()
+                        .ok_or_else(|| invalid("invalid escape \\ sequence"))?;
                     ranges.push((c, c));
                 }
                 low => {
                     let mut ahead = self.chars.clone();
-                    let range = ahead.next() == Some('-') && ahead.peek().is_some_and(|c| *c != ']');
+                    let range =
+                        ahead.next() == Some('-') && ahead.peek().is_some_and(|c| *c != ']');
                     if range {
                         self.chars.next();
                         let high = self.chars.next().unwrap_or(low);
@@ -308,18 +334,18 @@ impl Matcher<'_> {
             }
             return Ok(false);
         }
-        if let Item::Group(all) = &piece.item {
-            if done < piece.max {
-                let found = self.any(all, at, &mut |matcher, end| {
-                    // An empty repetition would never end.
-                    if end == at && done >= piece.min {
-                        return Ok(false);
-                    }
-                    matcher.repeat(piece, rest, done + 1, end, then)
-                })?;
-                if found {
-                    return Ok(true);
+        if let Item::Group(all) = &piece.item
+            && done < piece.max
+        {
+            let found = self.any(all, at, &mut |matcher, end| {
+                // An empty repetition would never end.
+                if end == at && done >= piece.min {
+                    return Ok(false);
                 }
+                matcher.repeat(piece, rest, done + 1, end, then)
+            })?;
+            if found {
+                return Ok(true);
             }
         }
         if done >= piece.min {

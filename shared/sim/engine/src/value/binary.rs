@@ -170,8 +170,7 @@ fn decode_array(bytes: &[u8]) -> Result<Value> {
     let dimensions = raw.get_i32();
     let _has_nulls = raw.get_i32();
     let oid = raw.get_u32();
-    let element =
-        Type::from_oid(oid).ok_or_else(|| SqlError::simulator(format!("type {oid}")))?;
+    let element = Type::from_oid(oid).ok_or_else(|| SqlError::simulator(format!("type {oid}")))?;
     match dimensions {
         0 => return Ok(Value::array(element, Vec::new())),
         1 => {}
@@ -315,7 +314,12 @@ mod tests {
 
     #[test]
     fn short_messages_are_refused() {
-        for ty in [Type::INT8, Type::NUMERIC, Type::UUID, Type::INT8.array().unwrap()] {
+        for ty in [
+            Type::INT8,
+            Type::NUMERIC,
+            Type::UUID,
+            Type::INT8.array().unwrap(),
+        ] {
             assert_eq!(decode(ty, &[1, 2, 3]).unwrap_err().sqlstate, "22P03");
         }
     }

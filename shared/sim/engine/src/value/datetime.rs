@@ -70,7 +70,11 @@ pub(crate) fn civil_from_days(days: i64) -> (i64, i64, i64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     (year, month, day)
 }
@@ -168,7 +172,10 @@ fn parse_clock(text: &str, ty: &str, whole: &str) -> Result<(i64, Option<i64>)> 
         if hours > 15 || minutes > 59 {
             return Err(bad());
         }
-        (clock.trim_end(), Some(sign * (hours * 3_600 + minutes * 60)))
+        (
+            clock.trim_end(),
+            Some(sign * (hours * 3_600 + minutes * 60)),
+        )
     } else {
         (text, None)
     };
@@ -294,7 +301,7 @@ pub(crate) fn write_zone(out: &mut String, west: i32) {
     let sign = if west > 0 { '-' } else { '+' };
     let seconds = west.unsigned_abs();
     let _ = write!(out, "{sign}{:02}", seconds / 3_600);
-    if seconds % 3_600 != 0 {
+    if !seconds.is_multiple_of(3_600) {
         let _ = write!(out, ":{:02}", seconds / 60 % 60);
     }
 }

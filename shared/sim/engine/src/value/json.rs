@@ -29,11 +29,10 @@ pub(crate) fn parse(text: &str, ty: &str) -> Result<Json> {
     reader.space();
     match value {
         Some(value) if reader.rest.is_empty() => Ok(value),
-        _ => Err(SqlError::new(
-            "22P02",
-            format!("invalid input syntax for type {ty}"),
-        )
-        .detail("The input string is not a JSON document.")),
+        _ => Err(
+            SqlError::new("22P02", format!("invalid input syntax for type {ty}"))
+                .detail("The input string is not a JSON document."),
+        ),
     }
 }
 
@@ -130,7 +129,8 @@ impl Reader<'_> {
         let (number, rest) = self.rest.split_at(end);
         number.parse::<f64>().ok()?;
         let digits = number.trim_start_matches('-');
-        let bare = digits.starts_with('0') && digits.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+        let bare =
+            digits.starts_with('0') && digits.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
         if bare || !digits.starts_with(|c: char| c.is_ascii_digit()) {
             return None;
         }
@@ -251,7 +251,11 @@ impl Json {
         match self {
             Json::Array(items) => {
                 let len = i64::try_from(items.len()).ok()?;
-                let at = if index < 0 { len.saturating_add(index) } else { index };
+                let at = if index < 0 {
+                    len.saturating_add(index)
+                } else {
+                    index
+                };
                 items.get(usize::try_from(at).ok()?)
             }
             _ => None,
@@ -294,7 +298,10 @@ mod tests {
 
     #[test]
     fn jsonb_is_put_into_its_canonical_form() {
-        let document = parse(r#" {"bb":[1, 2.50,null],"a":"x\n","bb":{"c":true}} "#, "jsonb");
+        let document = parse(
+            r#" {"bb":[1, 2.50,null],"a":"x\n","bb":{"c":true}} "#,
+            "jsonb",
+        );
         assert_eq!(
             document.unwrap().canonical(),
             r#"{"a": "x\n", "bb": {"c": true}}"#

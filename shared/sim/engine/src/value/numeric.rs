@@ -201,10 +201,7 @@ impl Numeric {
     }
 
     pub(crate) fn mul(self, other: Numeric) -> Result<Numeric> {
-        let digits = self
-            .digits
-            .checked_mul(other.digits)
-            .ok_or_else(overflow)?;
+        let digits = self.digits.checked_mul(other.digits).ok_or_else(overflow)?;
         let scale = self.scale + other.scale;
         if scale > MAX_SCALE {
             return Numeric { digits, scale }.rescale(MAX_SCALE);
@@ -220,7 +217,8 @@ impl Numeric {
             return (0, 0);
         }
         let count = digits.ilog10() + 1;
-        let exponent = i32::try_from(count).unwrap_or(0) - 1 - i32::try_from(self.scale).unwrap_or(0);
+        let exponent =
+            i32::try_from(count).unwrap_or(0) - 1 - i32::try_from(self.scale).unwrap_or(0);
         let taken = exponent.rem_euclid(4).unsigned_abs() + 1;
         let first = if count >= taken {
             digits / 10u128.pow(count - taken)

@@ -16,8 +16,18 @@ pub(crate) fn parse(ty: Type, text: &str) -> Result<Value> {
     let value = match ty.oid {
         16 => Value::Bool(parse_bool(text)?),
         20 => Value::Int(parse_int(text, "bigint", i64::MIN, i64::MAX)?),
-        21 => Value::Int(parse_int(text, "smallint", i16::MIN.into(), i16::MAX.into())?),
-        23 => Value::Int(parse_int(text, "integer", i32::MIN.into(), i32::MAX.into())?),
+        21 => Value::Int(parse_int(
+            text,
+            "smallint",
+            i16::MIN.into(),
+            i16::MAX.into(),
+        )?),
+        23 => Value::Int(parse_int(
+            text,
+            "integer",
+            i32::MIN.into(),
+            i32::MAX.into(),
+        )?),
         24 | 26 | 28 | 2205 | 2206 | 4089 => {
             Value::Int(parse_int(text, "oid", i32::MIN.into(), u32::MAX.into())?)
         }
@@ -175,10 +185,7 @@ pub(crate) fn decode_hex(hex: &str) -> Result<Vec<u8>> {
     let mut bytes = hex.bytes().filter(|byte| !byte.is_ascii_whitespace());
     while let Some(high) = bytes.next() {
         let low = bytes.next().ok_or_else(|| {
-            SqlError::new(
-                "22023",
-                "invalid hexadecimal data: odd number of digits",
-            )
+            SqlError::new("22023", "invalid hexadecimal data: odd number of digits")
         })?;
         out.push(digit(high)? << 4 | digit(low)?);
     }
@@ -203,7 +210,7 @@ fn parse_uuid(text: &str) -> Result<[u8; 16]> {
     let mut out = [0u8; 16];
     let mut digits = 0usize;
     for c in inner.chars() {
-        if c == '-' && digits > 0 && digits % 4 == 0 && digits < 32 {
+        if c == '-' && digits > 0 && digits.is_multiple_of(4) && digits < 32 {
             continue;
         }
         let digit = c.to_digit(16).ok_or_else(bad)? as u8;
@@ -235,9 +242,7 @@ fn parse_inet(text: &str) -> Result<&str> {
 }
 
 fn parse_array(element: Type, text: &str) -> Result<Value> {
-    let malformed = || {
-        SqlError::new("22P02", format!("malformed array literal: \"{text}\""))
-    };
+    let malformed = || SqlError::new("22P02", format!("malformed array literal: \"{text}\""));
     let inner = text
         .trim()
         .strip_prefix('{')
@@ -361,9 +366,15 @@ pub(crate) fn write(value: &Value, ty: Type, out: &mut String) {
             let _ = write!(out, "{number}");
         }
         Value::Uuid(bytes) => {
-            for (i, part) in [&bytes[..4], &bytes[4..6], &bytes[6..8], &bytes[8..10], &bytes[10..]]
-                .into_iter()
-                .enumerate()
+            for (i, part) in [
+                &bytes[..4],
+                &bytes[4..6],
+                &bytes[6..8],
+                &bytes[8..10],
+                &bytes[10..],
+            ]
+            .into_iter()
+            .enumerate()
             {
                 if i > 0 {
                     out.push('-');
@@ -499,8 +510,16 @@ mod tests {
             (Type::FLOAT8, "1e-5", "1e-05"),
             (Type::BYTEA, "\\xDEad", "\\xdead"),
             (Type::BYTEA, "a\\\\\\001", "\\x615c01"),
-            (Type::TIMESTAMPTZ, "2026-01-01 00:00:00+01", "2025-12-31 23:00:00+00"),
-            (Type::TEXT.array().unwrap(), "{a,\"b c\",NULL,\"\"}", "{a,\"b c\",NULL,\"\"}"),
+            (
+                Type::TIMESTAMPTZ,
+                "2026-01-01 00:00:00+01",
+                "2025-12-31 23:00:00+00",
+            ),
+            (
+                Type::TEXT.array().unwrap(),
+                "{a,\"b c\",NULL,\"\"}",
+                "{a,\"b c\",NULL,\"\"}",
+            ),
             (Type::INT8.array().unwrap(), "{ 1 ,2}", "{1,2}"),
             (Type::JSONB, "{\"b\":1,\"a\":2}", "{\"a\": 2, \"b\": 1}"),
             (
@@ -516,14 +535,24 @@ mod tests {
     #[test]
     fn what_is_no_value_is_refused_in_postgresqls_words() {
         for (ty, text, sqlstate, message) in [
-            (Type::INT4, "x", "22P02", "invalid input syntax for type integer: \"x\""),
+            (
+                Type::INT4,
+                "x",
+                "22P02",
+                "invalid input syntax for type integer: \"x\"",
+            ),
             (
                 Type::INT2,
                 "40000",
                 "22003",
                 "value \"40000\" is out of range for type smallint",
             ),
-            (Type::UUID, "no", "22P02", "invalid input syntax for type uuid: \"no\""),
+            (
+                Type::UUID,
+                "no",
+                "22P02",
+                "invalid input syntax for type uuid: \"no\"",
+            ),
             (
                 Type::VARCHAR.with_modifier(7),
                 "abcd",
@@ -532,7 +561,10 @@ mod tests {
             ),
         ] {
             let error = parse(ty, text).unwrap_err();
-            assert_eq!((error.sqlstate, error.message.as_str()), (sqlstate, message));
+            assert_eq!(
+                (error.sqlstate, error.message.as_str()),
+                (sqlstate, message)
+            );
         }
     }
 }

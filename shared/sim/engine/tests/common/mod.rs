@@ -1,6 +1,6 @@
 //! A client as the protocol layer is one, without the wire.
 
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use fabric_engine::{Engine, Executed, Session, SqlError, TransactionStatus, Value};
 
@@ -12,7 +12,9 @@ pub struct Answer {
 impl Answer {
     /// Rows in text format.
     pub fn text_rows(&self) -> Vec<Vec<Option<String>>> {
-        let Ok(done) = &self.result else { return Vec::new() };
+        let Ok(done) = &self.result else {
+            return Vec::new();
+        };
         let columns = done.columns.clone().unwrap_or_default();
         done.rows
             .iter()
@@ -110,7 +112,11 @@ impl Client {
         answer
             .text_rows()
             .into_iter()
-            .map(|row| row.into_iter().map(|cell| cell.unwrap_or("NULL".to_owned())).collect())
+            .map(|row| {
+                row.into_iter()
+                    .map(|cell| cell.unwrap_or("NULL".to_owned()))
+                    .collect()
+            })
             .collect()
     }
 

@@ -2,7 +2,12 @@
 //! base 64.
 
 /// Left rotations of the four rounds.
-const ROTATIONS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
+const ROTATIONS: [[u32; 4]; 4] = [
+    [7, 12, 17, 22],
+    [5, 9, 14, 20],
+    [4, 11, 16, 23],
+    [6, 10, 15, 21],
+];
 
 /// The MD5 digest.
 pub(crate) fn md5(message: &[u8]) -> [u8; 16] {

@@ -182,12 +182,15 @@ pub(crate) fn resolve(name: &str, given: &[Type]) -> Result<(&'static Function, 
     let mut best: Option<(u32, &'static Function)> = None;
     for function in all().filter(|f| f.name == name && f.takes(given.len())) {
         let score = given.iter().enumerate().try_fold(0, |sum, (n, ty)| {
-            function.arg(n).and_then(|wanted| suits(*ty, wanted)).map(|score| sum + score)
+            function
+                .arg(n)
+                .and_then(|wanted| suits(*ty, wanted))
+                .map(|score| sum + score)
         });
-        if let Some(score) = score {
-            if best.is_none_or(|(most, _)| score > most) {
-                best = Some((score, function));
-            }
+        if let Some(score) = score
+            && best.is_none_or(|(most, _)| score > most)
+        {
+            best = Some((score, function));
         }
     }
     let Some((_, function)) = best else {
@@ -205,7 +208,11 @@ pub(crate) fn resolve(name: &str, given: &[Type]) -> Result<(&'static Function, 
         .map(|(n, ty)| match function.arg(n) {
             Some(wanted) if wanted.is(ANYELEMENT) => element.unwrap_or(*ty),
             Some(wanted) if wanted.is(ANY) || wanted.is(ANYARRAY) => {
-                if ty.is_unknown() { Type::TEXT } else { *ty }
+                if ty.is_unknown() {
+                    Type::TEXT
+                } else {
+                    *ty
+                }
             }
             Some(wanted) => wanted,
             None => *ty,

@@ -23,7 +23,10 @@ fn len(count: usize) -> Value {
 fn window(from: i64, count: Option<i64>, len: usize) -> Result<(usize, usize)> {
     let end = match count {
         Some(count) if count < 0 => {
-            return Err(SqlError::new("22011", "negative substring length not allowed"));
+            return Err(SqlError::new(
+                "22011",
+                "negative substring length not allowed",
+            ));
         }
         Some(count) => from.saturating_add(count),
         None => i64::MAX,
@@ -132,7 +135,11 @@ fn title_case(source: &str) -> String {
     source
         .chars()
         .map(|c| {
-            let folded = if within { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() };
+            let folded = if within {
+                c.to_ascii_lowercase()
+            } else {
+                c.to_ascii_uppercase()
+            };
             within = c.is_alphanumeric();
             folded
         })
@@ -205,24 +212,48 @@ const fn f(name: &'static str, args: &'static [Type], gives: Type, eval: super::
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    f("length", &[T], I, |_, a| Ok(len(arg!(a, 0, Text).chars().count()))),
-    f("length", &[B], I, |_, a| Ok(len(arg!(a, 0, Bytea).len()))),
-    f("char_length", &[T], I, |_, a| Ok(len(arg!(a, 0, Text).chars().count()))),
-    f("character_length", &[T], I, |_, a| Ok(len(arg!(a, 0, Text).chars().count()))),
-    f("octet_length", &[T], I, |_, a| Ok(len(arg!(a, 0, Text).len()))),
-    f("octet_length", &[B], I, |_, a| Ok(len(arg!(a, 0, Bytea).len()))),
-    f("bit_length", &[T], I, |_, a| Ok(len(arg!(a, 0, Text).len() * 8))),
-    f("lower", &[T], T, |_, a| Ok(Value::text(arg!(a, 0, Text).to_lowercase()))),
-    f("upper", &[T], T, |_, a| Ok(Value::text(arg!(a, 0, Text).to_uppercase()))),
-    f("initcap", &[T], T, |_, a| Ok(Value::text(title_case(arg!(a, 0, Text))))),
-    f("reverse", &[T], T, |_, a| {
-        Ok(Value::text(arg!(a, 0, Text).chars().rev().collect::<String>()))
+    f("length", &[T], I, |_, a| {
+        Ok(len(arg!(a, 0, Text).chars().count()))
     }),
-    f("substring", &[T, I], T, |_, a| substring(arg!(a, 0, Text), *arg!(a, 1, Int), None)),
+    f("length", &[B], I, |_, a| Ok(len(arg!(a, 0, Bytea).len()))),
+    f("char_length", &[T], I, |_, a| {
+        Ok(len(arg!(a, 0, Text).chars().count()))
+    }),
+    f("character_length", &[T], I, |_, a| {
+        Ok(len(arg!(a, 0, Text).chars().count()))
+    }),
+    f("octet_length", &[T], I, |_, a| {
+        Ok(len(arg!(a, 0, Text).len()))
+    }),
+    f("octet_length", &[B], I, |_, a| {
+        Ok(len(arg!(a, 0, Bytea).len()))
+    }),
+    f("bit_length", &[T], I, |_, a| {
+        Ok(len(arg!(a, 0, Text).len() * 8))
+    }),
+    f("lower", &[T], T, |_, a| {
+        Ok(Value::text(arg!(a, 0, Text).to_lowercase()))
+    }),
+    f("upper", &[T], T, |_, a| {
+        Ok(Value::text(arg!(a, 0, Text).to_uppercase()))
+    }),
+    f("initcap", &[T], T, |_, a| {
+        Ok(Value::text(title_case(arg!(a, 0, Text))))
+    }),
+    f("reverse", &[T], T, |_, a| {
+        Ok(Value::text(
+            arg!(a, 0, Text).chars().rev().collect::<String>(),
+        ))
+    }),
+    f("substring", &[T, I], T, |_, a| {
+        substring(arg!(a, 0, Text), *arg!(a, 1, Int), None)
+    }),
     f("substring", &[T, I, I], T, |_, a| {
         substring(arg!(a, 0, Text), *arg!(a, 1, Int), Some(*arg!(a, 2, Int)))
     }),
-    f("substr", &[T, I], T, |_, a| substring(arg!(a, 0, Text), *arg!(a, 1, Int), None)),
+    f("substr", &[T, I], T, |_, a| {
+        substring(arg!(a, 0, Text), *arg!(a, 1, Int), None)
+    }),
     f("substr", &[T, I, I], T, |_, a| {
         substring(arg!(a, 0, Text), *arg!(a, 1, Int), Some(*arg!(a, 2, Int)))
     }),
@@ -240,14 +271,22 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let source = arg!(a, 0, Text);
         let n = *arg!(a, 1, Int);
         let have = i64::try_from(source.chars().count()).unwrap_or(i64::MAX);
-        let n = if n < 0 { have.saturating_add(n).max(0) } else { n };
+        let n = if n < 0 {
+            have.saturating_add(n).max(0)
+        } else {
+            n
+        };
         substring(source, 1, Some(n))
     }),
     f("right", &[T, I], T, |_, a| {
         let source = arg!(a, 0, Text);
         let n = *arg!(a, 1, Int);
         let have = i64::try_from(source.chars().count()).unwrap_or(i64::MAX);
-        let skip = if n < 0 { n.saturating_neg() } else { (have - n).max(0) };
+        let skip = if n < 0 {
+            n.saturating_neg()
+        } else {
+            (have - n).max(0)
+        };
         substring(source, skip.saturating_add(1), None)
     }),
     f("strpos", &[T, T], I, |_, a| {
@@ -257,27 +296,49 @@ pub(super) static FUNCTIONS: &[Function] = &[
             None => Value::Int(0),
         })
     }),
-    f("btrim", &[T], T, |_, a| Ok(trim_matches(arg!(a, 0, Text), " ", true, true))),
+    f("btrim", &[T], T, |_, a| {
+        Ok(trim_matches(arg!(a, 0, Text), " ", true, true))
+    }),
     f("btrim", &[T, T], T, |_, a| {
         Ok(trim_matches(arg!(a, 0, Text), arg!(a, 1, Text), true, true))
     }),
-    f("ltrim", &[T], T, |_, a| Ok(trim_matches(arg!(a, 0, Text), " ", true, false))),
+    f("ltrim", &[T], T, |_, a| {
+        Ok(trim_matches(arg!(a, 0, Text), " ", true, false))
+    }),
     f("ltrim", &[T, T], T, |_, a| {
-        Ok(trim_matches(arg!(a, 0, Text), arg!(a, 1, Text), true, false))
+        Ok(trim_matches(
+            arg!(a, 0, Text),
+            arg!(a, 1, Text),
+            true,
+            false,
+        ))
     }),
-    f("rtrim", &[T], T, |_, a| Ok(trim_matches(arg!(a, 0, Text), " ", false, true))),
+    f("rtrim", &[T], T, |_, a| {
+        Ok(trim_matches(arg!(a, 0, Text), " ", false, true))
+    }),
     f("rtrim", &[T, T], T, |_, a| {
-        Ok(trim_matches(arg!(a, 0, Text), arg!(a, 1, Text), false, true))
+        Ok(trim_matches(
+            arg!(a, 0, Text),
+            arg!(a, 1, Text),
+            false,
+            true,
+        ))
     }),
-    f("lpad", &[T, I], T, |_, a| pad(arg!(a, 0, Text), *arg!(a, 1, Int), " ", true)),
+    f("lpad", &[T, I], T, |_, a| {
+        pad(arg!(a, 0, Text), *arg!(a, 1, Int), " ", true)
+    }),
     f("lpad", &[T, I, T], T, |_, a| {
         pad(arg!(a, 0, Text), *arg!(a, 1, Int), arg!(a, 2, Text), true)
     }),
-    f("rpad", &[T, I], T, |_, a| pad(arg!(a, 0, Text), *arg!(a, 1, Int), " ", false)),
+    f("rpad", &[T, I], T, |_, a| {
+        pad(arg!(a, 0, Text), *arg!(a, 1, Int), " ", false)
+    }),
     f("rpad", &[T, I, T], T, |_, a| {
         pad(arg!(a, 0, Text), *arg!(a, 1, Int), arg!(a, 2, Text), false)
     }),
-    f("repeat", &[T, I], T, |_, a| repeat(arg!(a, 0, Text), *arg!(a, 1, Int))),
+    f("repeat", &[T, I], T, |_, a| {
+        repeat(arg!(a, 0, Text), *arg!(a, 1, Int))
+    }),
     f("replace", &[T, T, T], T, |_, a| {
         let (source, from) = (arg!(a, 0, Text), arg!(a, 1, Text));
         if from.is_empty() {
@@ -292,7 +353,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
             Some(at) => to.get(at).copied(),
             None => Some(c),
         };
-        Ok(Value::text(arg!(a, 0, Text).chars().filter_map(moved).collect::<String>()))
+        Ok(Value::text(
+            arg!(a, 0, Text)
+                .chars()
+                .filter_map(moved)
+                .collect::<String>(),
+        ))
     }),
     f("split_part", &[T, T, I], T, |_, a| {
         let n = *arg!(a, 2, Int);
@@ -301,30 +367,64 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
         let parts: Vec<&str> = arg!(a, 0, Text).split(&**arg!(a, 1, Text)).collect();
         let count = i64::try_from(parts.len()).unwrap_or(i64::MAX);
-        let at = if n < 0 { count.saturating_add(n) } else { n - 1 };
-        let part = usize::try_from(at).ok().and_then(|at| parts.get(at).copied());
+        let at = if n < 0 {
+            count.saturating_add(n)
+        } else {
+            n - 1
+        };
+        let part = usize::try_from(at)
+            .ok()
+            .and_then(|at| parts.get(at).copied());
         Ok(Value::text(part.unwrap_or("")))
     }),
     f("starts_with", &[T, T], Type::BOOL, |_, a| {
-        Ok(Value::Bool(arg!(a, 0, Text).starts_with(&**arg!(a, 1, Text))))
+        Ok(Value::Bool(
+            arg!(a, 0, Text).starts_with(&**arg!(a, 1, Text)),
+        ))
     }),
     f("ascii", &[T], I, |_, a| {
-        Ok(Value::Int(arg!(a, 0, Text).chars().next().map_or(0, |c| i64::from(u32::from(c)))))
+        Ok(Value::Int(
+            arg!(a, 0, Text)
+                .chars()
+                .next()
+                .map_or(0, |c| i64::from(u32::from(c))),
+        ))
     }),
     f("chr", &[I], T, |_, a| {
-        let c = u32::try_from(*arg!(a, 0, Int)).ok().filter(|n| *n > 0).and_then(char::from_u32);
+        let c = u32::try_from(*arg!(a, 0, Int))
+            .ok()
+            .filter(|n| *n > 0)
+            .and_then(char::from_u32);
         c.map(|c| Value::text(c.to_string()))
             .ok_or_else(|| SqlError::new("54000", "requested character too large for encoding"))
     }),
-    f("md5", &[T], T, |_, a| encode(&digest::md5(arg!(a, 0, Text).as_bytes()), "hex")),
-    f("md5", &[B], T, |_, a| encode(&digest::md5(arg!(a, 0, Bytea)), "hex")),
-    f("sha224", &[B], B, |_, a| Ok(Value::bytes(Sha224::digest(arg!(a, 0, Bytea))))),
-    f("sha256", &[B], B, |_, a| Ok(Value::bytes(Sha256::digest(arg!(a, 0, Bytea))))),
-    f("sha384", &[B], B, |_, a| Ok(Value::bytes(Sha384::digest(arg!(a, 0, Bytea))))),
-    f("sha512", &[B], B, |_, a| Ok(Value::bytes(Sha512::digest(arg!(a, 0, Bytea))))),
-    f("encode", &[B, T], T, |_, a| encode(arg!(a, 0, Bytea), arg!(a, 1, Text))),
-    f("decode", &[T, T], B, |_, a| decode(arg!(a, 0, Text), arg!(a, 1, Text))),
-    f("convert_to", &[T, T], B, |_, a| Ok(Value::bytes(arg!(a, 0, Text).as_bytes()))),
+    f("md5", &[T], T, |_, a| {
+        encode(&digest::md5(arg!(a, 0, Text).as_bytes()), "hex")
+    }),
+    f("md5", &[B], T, |_, a| {
+        encode(&digest::md5(arg!(a, 0, Bytea)), "hex")
+    }),
+    f("sha224", &[B], B, |_, a| {
+        Ok(Value::bytes(Sha224::digest(arg!(a, 0, Bytea))))
+    }),
+    f("sha256", &[B], B, |_, a| {
+        Ok(Value::bytes(Sha256::digest(arg!(a, 0, Bytea))))
+    }),
+    f("sha384", &[B], B, |_, a| {
+        Ok(Value::bytes(Sha384::digest(arg!(a, 0, Bytea))))
+    }),
+    f("sha512", &[B], B, |_, a| {
+        Ok(Value::bytes(Sha512::digest(arg!(a, 0, Bytea))))
+    }),
+    f("encode", &[B, T], T, |_, a| {
+        encode(arg!(a, 0, Bytea), arg!(a, 1, Text))
+    }),
+    f("decode", &[T, T], B, |_, a| {
+        decode(arg!(a, 0, Text), arg!(a, 1, Text))
+    }),
+    f("convert_to", &[T, T], B, |_, a| {
+        Ok(Value::bytes(arg!(a, 0, Text).as_bytes()))
+    }),
     f("convert_from", &[B, T], T, |_, a| {
         std::str::from_utf8(arg!(a, 0, Bytea))
             .map(Value::text)
@@ -342,20 +442,33 @@ pub(super) static FUNCTIONS: &[Function] = &[
                 SqlError::new("2202E", format!("index {n} out of valid range, 0..{last}"))
             })
     }),
-    f("concat", &[ANY], T, |_, a| Ok(concat(a, ""))).lenient().variadic(),
+    f("concat", &[ANY], T, |_, a| Ok(concat(a, "")))
+        .lenient()
+        .variadic(),
     f("concat_ws", &[T, ANY], T, |_, a| match a.split_first() {
         Some((Value::Text(separator), rest)) => Ok(concat(rest, separator)),
         _ => Ok(Value::Null),
     })
     .lenient()
     .variadic(),
-    f("quote_ident", &[T], T, |_, a| Ok(Value::text(crate::pgcatalog::quote(arg!(a, 0, Text))))),
-    f("quote_literal", &[T], T, |_, a| {
-        Ok(Value::text(format!("'{}'", arg!(a, 0, Text).replace('\'', "''"))))
+    f("quote_ident", &[T], T, |_, a| {
+        Ok(Value::text(crate::pgcatalog::quote(arg!(a, 0, Text))))
     }),
-    f("to_hex", &[Type::INT4], T, |_, a| Ok(Value::text(format!("{:x}", *arg!(a, 0, Int) as i32)))),
-    f("to_hex", &[Type::INT8], T, |_, a| Ok(Value::text(format!("{:x}", *arg!(a, 0, Int))))),
-    f("regexp_replace", &[T, T, T], T, |_, _| Err(SqlError::simulator("regexp_replace"))),
+    f("quote_literal", &[T], T, |_, a| {
+        Ok(Value::text(format!(
+            "'{}'",
+            arg!(a, 0, Text).replace('\'', "''")
+        )))
+    }),
+    f("to_hex", &[Type::INT4], T, |_, a| {
+        Ok(Value::text(format!("{:x}", *arg!(a, 0, Int) as i32)))
+    }),
+    f("to_hex", &[Type::INT8], T, |_, a| {
+        Ok(Value::text(format!("{:x}", *arg!(a, 0, Int))))
+    }),
+    f("regexp_replace", &[T, T, T], T, |_, _| {
+        Err(SqlError::simulator("regexp_replace"))
+    }),
     f("string_to_array", &[T, T], pseudo_array(1009), |_, a| {
         let separator = match a.get(1) {
             Some(Value::Text(separator)) => Some(separator),
@@ -384,21 +497,34 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     f("array_length", &[ANYARRAY, I], I, |_, a| {
         let count = arg!(a, 0, Array).items.len();
-        Ok(if count == 0 || *arg!(a, 1, Int) != 1 { Value::Null } else { len(count) })
+        Ok(if count == 0 || *arg!(a, 1, Int) != 1 {
+            Value::Null
+        } else {
+            len(count)
+        })
     }),
     f("array_upper", &[ANYARRAY, I], I, |_, a| {
         let count = arg!(a, 0, Array).items.len();
-        Ok(if count == 0 || *arg!(a, 1, Int) != 1 { Value::Null } else { len(count) })
+        Ok(if count == 0 || *arg!(a, 1, Int) != 1 {
+            Value::Null
+        } else {
+            len(count)
+        })
     }),
     f("array_lower", &[ANYARRAY, I], I, |_, a| {
         let none = arg!(a, 0, Array).items.is_empty() || *arg!(a, 1, Int) != 1;
         Ok(if none { Value::Null } else { Value::Int(1) })
     }),
-    f("cardinality", &[ANYARRAY], I, |_, a| Ok(len(arg!(a, 0, Array).items.len()))),
+    f("cardinality", &[ANYARRAY], I, |_, a| {
+        Ok(len(arg!(a, 0, Array).items.len()))
+    }),
     f("array_position", &[ANYARRAY, ANYELEMENT], I, |_, a| {
         let array = arg!(a, 0, Array);
         let at = a.get(1).and_then(|wanted| {
-            array.items.iter().position(|item| item.compare(wanted).is_eq())
+            array
+                .items
+                .iter()
+                .position(|item| item.compare(wanted).is_eq())
         });
         Ok(at.map_or(Value::Null, |at| len(at + 1)))
     })
@@ -423,24 +549,42 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Ok(Value::text(format!("{left}{right}")))
     }),
     f("byteacat", &[B, B], B, |_, a| {
-        Ok(Value::bytes([&**arg!(a, 0, Bytea), &**arg!(a, 1, Bytea)].concat()))
+        Ok(Value::bytes(
+            [&**arg!(a, 0, Bytea), &**arg!(a, 1, Bytea)].concat(),
+        ))
     }),
     f("like", &[T, T], Type::BOOL, |_, a| {
-        Ok(Value::Bool(like(arg!(a, 0, Text), arg!(a, 1, Text), Some('\\'))?))
+        Ok(Value::Bool(like(
+            arg!(a, 0, Text),
+            arg!(a, 1, Text),
+            Some('\\'),
+        )?))
     }),
     f("like", &[T, T, T], Type::BOOL, |_, a| {
         let escape = arg!(a, 2, Text).chars().next();
-        Ok(Value::Bool(like(arg!(a, 0, Text), arg!(a, 1, Text), escape)?))
+        Ok(Value::Bool(like(
+            arg!(a, 0, Text),
+            arg!(a, 1, Text),
+            escape,
+        )?))
     }),
     f("texticlike", &[T, T], Type::BOOL, |_, a| {
         let (source, pattern) = (arg!(a, 0, Text), arg!(a, 1, Text));
-        Ok(Value::Bool(like(&source.to_lowercase(), &pattern.to_lowercase(), Some('\\'))?))
+        Ok(Value::Bool(like(
+            &source.to_lowercase(),
+            &pattern.to_lowercase(),
+            Some('\\'),
+        )?))
     }),
     f("textregexeq", &[T, T], Type::BOOL, |_, a| {
-        Ok(Value::Bool(Regex::new(arg!(a, 1, Text), false)?.is_match(arg!(a, 0, Text))?))
+        Ok(Value::Bool(
+            Regex::new(arg!(a, 1, Text), false)?.is_match(arg!(a, 0, Text))?,
+        ))
     }),
     f("texticregexeq", &[T, T], Type::BOOL, |_, a| {
-        Ok(Value::Bool(Regex::new(arg!(a, 1, Text), true)?.is_match(arg!(a, 0, Text))?))
+        Ok(Value::Bool(
+            Regex::new(arg!(a, 1, Text), true)?.is_match(arg!(a, 0, Text))?,
+        ))
     }),
 ];
 
@@ -467,7 +611,11 @@ mod tests {
             ("abcabc", "%abc", true),
             ("ab", "a", false),
         ] {
-            assert_eq!(like(source, pattern, Some('\\')).unwrap(), matches, "{pattern}");
+            assert_eq!(
+                like(source, pattern, Some('\\')).unwrap(),
+                matches,
+                "{pattern}"
+            );
         }
     }
 }

@@ -47,10 +47,14 @@ fn sleep(cx: &Ctx<'_>, seconds: f64) -> Result<Value> {
 
 fn sequence_value(cx: &Ctx<'_>, oid: i64, advance: bool) -> Result<Value> {
     let run = cx.run()?;
-    let found = run.catalog.relations.values().find_map(|relation| match relation {
-        Relation::Sequence(sequence) if i64::from(sequence.oid) == oid => Some(sequence),
-        _ => None,
-    });
+    let found = run
+        .catalog
+        .relations
+        .values()
+        .find_map(|relation| match relation {
+            Relation::Sequence(sequence) if i64::from(sequence.oid) == oid => Some(sequence),
+            _ => None,
+        });
     let Some(sequence) = found else {
         return Err(SqlError::undefined_table(&oid.to_string()));
     };
@@ -62,7 +66,10 @@ fn sequence_value(cx: &Ctx<'_>, oid: i64, advance: bool) -> Result<Value> {
             .ok_or_else(|| {
                 SqlError::new(
                     "55000",
-                    format!("currval of sequence \"{}\" is not yet defined in this session", sequence.name),
+                    format!(
+                        "currval of sequence \"{}\" is not yet defined in this session",
+                        sequence.name
+                    ),
                 )
             });
     }
@@ -70,7 +77,10 @@ fn sequence_value(cx: &Ctx<'_>, oid: i64, advance: bool) -> Result<Value> {
     let after = value.checked_add(sequence.increment).ok_or_else(|| {
         SqlError::new(
             "2200H",
-            format!("nextval: reached maximum value of sequence \"{}\"", sequence.name),
+            format!(
+                "nextval: reached maximum value of sequence \"{}\"",
+                sequence.name
+            ),
         )
     })?;
     all.insert(sequence.oid, after);
@@ -90,12 +100,16 @@ fn get(document: &Value, ty: &str, key: &Value) -> Result<Option<json::Json>> {
 }
 
 fn get_json(a: &[Value]) -> Result<Value> {
-    let [document, key] = a else { return Ok(Value::Null) };
+    let [document, key] = a else {
+        return Ok(Value::Null);
+    };
     Ok(get(document, "json", key)?.map_or(Value::Null, |found| Value::text(found.canonical())))
 }
 
 fn get_text(a: &[Value]) -> Result<Value> {
-    let [document, key] = a else { return Ok(Value::Null) };
+    let [document, key] = a else {
+        return Ok(Value::Null);
+    };
     let found = get(document, "json", key)?.and_then(|found| found.as_text());
     Ok(found.map_or(Value::Null, Value::text))
 }
@@ -150,26 +164,36 @@ pub(super) static FUNCTIONS: &[Function] = &[
         let names = ["pg_catalog", "public"].iter().skip(usize::from(!all));
         Ok(Value::array(Type::NAME, names.map(Value::text).collect()))
     }),
-    f("pg_backend_pid", &[], I, |cx, _| Ok(Value::Int(cx.run()?.session.pid.into()))),
-    f("pg_is_in_recovery", &[], B, |_, _| Ok(Value::Bool(false))),
-    f("pg_postmaster_start_time", &[], Type::TIMESTAMPTZ, |cx, _| {
-        Ok(Value::Timestamp(cx.run()?.db.instant(0)))
+    f("pg_backend_pid", &[], I, |cx, _| {
+        Ok(Value::Int(cx.run()?.session.pid.into()))
     }),
+    f("pg_is_in_recovery", &[], B, |_, _| Ok(Value::Bool(false))),
+    f(
+        "pg_postmaster_start_time",
+        &[],
+        Type::TIMESTAMPTZ,
+        |cx, _| Ok(Value::Timestamp(cx.run()?.db.instant(0))),
+    ),
     f("inet_server_addr", &[], Type::INET, |_, _| Ok(Value::Null)),
     f("inet_client_addr", &[], Type::INET, |_, _| Ok(Value::Null)),
     f("txid_current", &[], I8, |cx, _| {
-        Ok(Value::Int(i64::try_from(cx.run()?.snapshot).unwrap_or(i64::MAX)))
+        Ok(Value::Int(
+            i64::try_from(cx.run()?.snapshot).unwrap_or(i64::MAX),
+        ))
     }),
     f("current_setting", &[T], T, |cx, a| {
         text(statement::parameter(cx.run()?.session, arg!(a, 0, Text))?)
     }),
-    f("current_setting", &[T, B], T, |cx, a| {
-        match statement::parameter(cx.run()?.session, arg!(a, 0, Text)) {
+    f(
+        "current_setting",
+        &[T, B],
+        T,
+        |cx, a| match statement::parameter(cx.run()?.session, arg!(a, 0, Text)) {
             Ok(value) => text(value),
             Err(_) if *arg!(a, 1, Bool) => Ok(Value::Null),
             Err(error) => Err(error),
-        }
-    }),
+        },
+    ),
     f("set_config", &[T, T, B], T, |_, a| {
         let (name, value) = (arg!(a, 0, Text), arg!(a, 1, Text));
         if &**name == "search_path" {
@@ -179,17 +203,30 @@ pub(super) static FUNCTIONS: &[Function] = &[
         Err(SqlError::simulator(format!("set_config of {name}")))
     }),
     f("gen_random_uuid", &[], Type::UUID, |cx, _| uuid(cx)).volatile(),
-    f("pg_sleep", &[Type::FLOAT8], Type::VOID, |cx, a| sleep(cx, *arg!(a, 0, Float))).volatile(),
-    f("nextval", &[Type::REGCLASS], I8, |cx, a| sequence_value(cx, *arg!(a, 0, Int), true)).volatile(),
-    f("currval", &[Type::REGCLASS], I8, |cx, a| sequence_value(cx, *arg!(a, 0, Int), false)).volatile(),
+    f("pg_sleep", &[Type::FLOAT8], Type::VOID, |cx, a| {
+        sleep(cx, *arg!(a, 0, Float))
+    })
+    .volatile(),
+    f("nextval", &[Type::REGCLASS], I8, |cx, a| {
+        sequence_value(cx, *arg!(a, 0, Int), true)
+    })
+    .volatile(),
+    f("currval", &[Type::REGCLASS], I8, |cx, a| {
+        sequence_value(cx, *arg!(a, 0, Int), false)
+    })
+    .volatile(),
     f("array_item", &[ANYARRAY, I], T, |_, a| {
         let at = usize::try_from(arg!(a, 1, Int).saturating_sub(1)).ok();
         let item = at.and_then(|at| arg_item(a, at));
         Ok(item.unwrap_or(Value::Null))
     })
     .gives(Gives::Element(0)),
-    f("json_get", &[Type::JSONB, T], Type::JSONB, |_, a| get_json(a)),
-    f("json_get", &[Type::JSONB, I], Type::JSONB, |_, a| get_json(a)),
+    f("json_get", &[Type::JSONB, T], Type::JSONB, |_, a| {
+        get_json(a)
+    }),
+    f("json_get", &[Type::JSONB, I], Type::JSONB, |_, a| {
+        get_json(a)
+    }),
     f("json_get", &[Type::JSON, T], Type::JSON, |_, a| get_json(a)),
     f("json_get", &[Type::JSON, I], Type::JSON, |_, a| get_json(a)),
     f("json_get_text", &[Type::JSONB, T], T, |_, a| get_text(a)),
@@ -198,7 +235,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
     f("json_get_text", &[Type::JSON, I], T, |_, a| get_text(a)),
     // What catalog queries call.
     f("format_type", &[O, I], T, |_, a| {
-        let Some(Value::Int(oid)) = a.first() else { return Ok(Value::Null) };
+        let Some(Value::Int(oid)) = a.first() else {
+            return Ok(Value::Null);
+        };
         let modifier = match a.get(1) {
             Some(Value::Int(modifier)) => i32::try_from(*modifier).unwrap_or(-1),
             _ => -1,
@@ -209,8 +248,12 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
     })
     .lenient(),
-    f("pg_get_expr", &[T, O], T, |_, a| Ok(a.first().cloned().unwrap_or(Value::Null))),
-    f("pg_get_expr", &[T, O, B], T, |_, a| Ok(a.first().cloned().unwrap_or(Value::Null))),
+    f("pg_get_expr", &[T, O], T, |_, a| {
+        Ok(a.first().cloned().unwrap_or(Value::Null))
+    }),
+    f("pg_get_expr", &[T, O, B], T, |_, a| {
+        Ok(a.first().cloned().unwrap_or(Value::Null))
+    }),
     f("pg_get_indexdef", &[O], T, index_definition),
     f("pg_get_indexdef", &[O, I, B], T, index_definition),
     f("pg_get_constraintdef", &[O], T, constraint_definition),
@@ -225,12 +268,22 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
     f("pg_get_userbyid", &[O], N, |cx, _| user(cx)),
     f("pg_table_is_visible", &[O], B, |cx, a| {
-        Ok(Value::Bool(pgcatalog::is_visible(&cx.run()?.catalog, oid_arg(a, 0))))
+        Ok(Value::Bool(pgcatalog::is_visible(
+            &cx.run()?.catalog,
+            oid_arg(a, 0),
+        )))
     }),
     f("pg_type_is_visible", &[O], B, |_, _| Ok(Value::Bool(true))),
-    f("pg_function_is_visible", &[O], B, |_, _| Ok(Value::Bool(true))),
+    f("pg_function_is_visible", &[O], B, |_, _| {
+        Ok(Value::Bool(true))
+    }),
     f("pg_encoding_to_char", &[I], N, |_, _| text("UTF8")),
-    f("pg_relation_is_publishable", &[Type::REGCLASS], B, |_, _| Ok(Value::Bool(false))),
+    f(
+        "pg_relation_is_publishable",
+        &[Type::REGCLASS],
+        B,
+        |_, _| Ok(Value::Bool(false)),
+    ),
     f("to_regclass", &[T], Type::REGCLASS, |cx, a| {
         let name = Value::Text(arg!(a, 0, Text).clone());
         let found = crate::sql::cast::cast(&name, T, Type::REGCLASS, true, cx);
@@ -250,10 +303,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
     nothing("pg_get_function_arguments", &[O], T),
     nothing("pg_get_function_identity_arguments", &[O], T),
     nothing("pg_get_functiondef", &[O], T),
-    f("pg_relation_size", &[Type::REGCLASS], I8, |_, _| Ok(Value::Int(0))),
-    f("pg_total_relation_size", &[Type::REGCLASS], I8, |_, _| Ok(Value::Int(0))),
-    f("pg_table_size", &[Type::REGCLASS], I8, |_, _| Ok(Value::Int(0))),
-    f("pg_size_pretty", &[I8], T, |_, a| text(format!("{} bytes", arg!(a, 0, Int)))),
+    f("pg_relation_size", &[Type::REGCLASS], I8, |_, _| {
+        Ok(Value::Int(0))
+    }),
+    f("pg_total_relation_size", &[Type::REGCLASS], I8, |_, _| {
+        Ok(Value::Int(0))
+    }),
+    f("pg_table_size", &[Type::REGCLASS], I8, |_, _| {
+        Ok(Value::Int(0))
+    }),
+    f("pg_size_pretty", &[I8], T, |_, a| {
+        text(format!("{} bytes", arg!(a, 0, Int)))
+    }),
     allowed("has_table_privilege", &[T, T]),
     allowed("has_table_privilege", &[O, T]),
     allowed("has_schema_privilege", &[T, T]),
@@ -264,13 +325,22 @@ pub(super) static FUNCTIONS: &[Function] = &[
     allowed("pg_has_role", &[O, T]),
     f("array_remove", &[ANYARRAY, ANYELEMENT], T, |_, a| {
         let array = arg!(a, 0, Array);
-        let Some(gone) = a.get(1) else { return Ok(Value::Null) };
-        let items = array.items.iter().filter(|item| item.compare(gone).is_ne()).cloned().collect();
+        let Some(gone) = a.get(1) else {
+            return Ok(Value::Null);
+        };
+        let items = array
+            .items
+            .iter()
+            .filter(|item| item.compare(gone).is_ne())
+            .cloned()
+            .collect();
         Ok(Value::array(array.element, items))
     })
     .gives(Gives::Same(0)),
     f("num_nulls", &[ANY], I, |_, a| {
-        Ok(Value::Int(i64::try_from(a.iter().filter(|value| value.is_null()).count()).unwrap_or(0)))
+        Ok(Value::Int(
+            i64::try_from(a.iter().filter(|value| value.is_null()).count()).unwrap_or(0),
+        ))
     })
     .lenient()
     .variadic(),

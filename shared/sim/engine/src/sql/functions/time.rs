@@ -62,7 +62,10 @@ fn whole(n: i64) -> Value {
 }
 
 fn unknown_field(field: &str, ty: &str) -> SqlError {
-    SqlError::new("22023", format!("unit \"{field}\" not recognized for type {ty}"))
+    SqlError::new(
+        "22023",
+        format!("unit \"{field}\" not recognized for type {ty}"),
+    )
 }
 
 /// EXTRACT of an instant.
@@ -115,19 +118,21 @@ fn truncated(field: &str, at: i64) -> Result<Value> {
     let us = at.rem_euclid(DAY_US);
     let (year, month, _) = datetime::civil_from_days(days);
     let first = |year, month| datetime::days_from_civil(year, month, 1) * DAY_US;
-    Ok(Value::Timestamp(match field.to_ascii_lowercase().as_str() {
-        "microseconds" => at,
-        "milliseconds" => at - us % 1_000,
-        "second" => at - us % 1_000_000,
-        "minute" => at - us % 60_000_000,
-        "hour" => at - us % 3_600_000_000,
-        "day" => days * DAY_US,
-        "week" => (days - (days + 5).rem_euclid(7)) * DAY_US,
-        "month" => first(year, month),
-        "quarter" => first(year, (month - 1) / 3 * 3 + 1),
-        "year" => first(year, 1),
-        _ => return Err(unknown_field(field, "timestamp")),
-    }))
+    Ok(Value::Timestamp(
+        match field.to_ascii_lowercase().as_str() {
+            "microseconds" => at,
+            "milliseconds" => at - us % 1_000,
+            "second" => at - us % 1_000_000,
+            "minute" => at - us % 60_000_000,
+            "hour" => at - us % 3_600_000_000,
+            "day" => days * DAY_US,
+            "week" => (days - (days + 5).rem_euclid(7)) * DAY_US,
+            "month" => first(year, month),
+            "quarter" => first(year, (month - 1) / 3 * 3 + 1),
+            "year" => first(year, 1),
+            _ => return Err(unknown_field(field, "timestamp")),
+        },
+    ))
 }
 
 const fn f(name: &'static str, args: &'static [Type], gives: Type, eval: super::Eval) -> Function {
@@ -150,23 +155,46 @@ pub(super) static FUNCTIONS: &[Function] = &[
         if !us.is_finite() || us.abs() > 9e17 {
             return Err(SqlError::new("22008", "timestamp out of range"));
         }
-        Ok(Value::Timestamp(us.round() as i64 - datetime::EPOCH_DAYS * DAY_US))
+        Ok(Value::Timestamp(
+            us.round() as i64 - datetime::EPOCH_DAYS * DAY_US,
+        ))
     }),
-    f("make_interval", &[Type::INT4], IV, |_, _| Err(SqlError::simulator("make_interval"))).variadic(),
-    f("extract", &[T, TS], N, |_, a| extract(arg!(a, 0, Text), *arg!(a, 1, Timestamp))),
-    f("extract", &[T, TZ], N, |_, a| extract(arg!(a, 0, Text), *arg!(a, 1, Timestamp))),
-    f("extract", &[T, IV], N, |_, a| extract_interval(arg!(a, 0, Text), **arg!(a, 1, Interval))),
+    f("make_interval", &[Type::INT4], IV, |_, _| {
+        Err(SqlError::simulator("make_interval"))
+    })
+    .variadic(),
+    f("extract", &[T, TS], N, |_, a| {
+        extract(arg!(a, 0, Text), *arg!(a, 1, Timestamp))
+    }),
+    f("extract", &[T, TZ], N, |_, a| {
+        extract(arg!(a, 0, Text), *arg!(a, 1, Timestamp))
+    }),
+    f("extract", &[T, IV], N, |_, a| {
+        extract_interval(arg!(a, 0, Text), **arg!(a, 1, Interval))
+    }),
     f("extract", &[T, DATE], N, |_, a| {
         extract(arg!(a, 0, Text), i64::from(*arg!(a, 1, Date)) * DAY_US)
     }),
-    f("date_trunc", &[T, TZ], TZ, |_, a| truncated(arg!(a, 0, Text), *arg!(a, 1, Timestamp))),
-    f("date_trunc", &[T, TS], TS, |_, a| truncated(arg!(a, 0, Text), *arg!(a, 1, Timestamp))),
+    f("date_trunc", &[T, TZ], TZ, |_, a| {
+        truncated(arg!(a, 0, Text), *arg!(a, 1, Timestamp))
+    }),
+    f("date_trunc", &[T, TS], TS, |_, a| {
+        truncated(arg!(a, 0, Text), *arg!(a, 1, Timestamp))
+    }),
     f("age", &[TZ, TZ], IV, |_, _| Err(SqlError::simulator("age"))),
     // Operators.
-    f("timestamp+interval", &[TS, IV], TS, |_, a| moved(*arg!(a, 0, Timestamp), **arg!(a, 1, Interval), 1)),
-    f("timestamp+interval", &[TZ, IV], TZ, |_, a| moved(*arg!(a, 0, Timestamp), **arg!(a, 1, Interval), 1)),
-    f("timestamp-interval", &[TS, IV], TS, |_, a| moved(*arg!(a, 0, Timestamp), **arg!(a, 1, Interval), -1)),
-    f("timestamp-interval", &[TZ, IV], TZ, |_, a| moved(*arg!(a, 0, Timestamp), **arg!(a, 1, Interval), -1)),
+    f("timestamp+interval", &[TS, IV], TS, |_, a| {
+        moved(*arg!(a, 0, Timestamp), **arg!(a, 1, Interval), 1)
+    }),
+    f("timestamp+interval", &[TZ, IV], TZ, |_, a| {
+        moved(*arg!(a, 0, Timestamp), **arg!(a, 1, Interval), 1)
+    }),
+    f("timestamp-interval", &[TS, IV], TS, |_, a| {
+        moved(*arg!(a, 0, Timestamp), **arg!(a, 1, Interval), -1)
+    }),
+    f("timestamp-interval", &[TZ, IV], TZ, |_, a| {
+        moved(*arg!(a, 0, Timestamp), **arg!(a, 1, Interval), -1)
+    }),
     f("timestamp-timestamp", &[TS, TS], IV, |_, a| {
         let us = arg!(a, 0, Timestamp).saturating_sub(*arg!(a, 1, Timestamp));
         Ok(interval(us / DAY_US, us % DAY_US))
@@ -184,7 +212,9 @@ pub(super) static FUNCTIONS: &[Function] = &[
             .ok_or_else(|| SqlError::new("22008", "date out of range"))
     }),
     f("date-date", &[DATE, DATE], Type::INT4, |_, a| {
-        Ok(Value::Int(i64::from(*arg!(a, 0, Date)) - i64::from(*arg!(a, 1, Date))))
+        Ok(Value::Int(
+            i64::from(*arg!(a, 0, Date)) - i64::from(*arg!(a, 1, Date)),
+        ))
     }),
     f("interval+interval", &[IV, IV], IV, |_, a| {
         let (a, b) = (**arg!(a, 0, Interval), **arg!(a, 1, Interval));
@@ -209,5 +239,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
         }
         scaled(**arg!(a, 0, Interval), 1.0 / divisor)
     }),
-    f("neg", &[IV], IV, |_, a| scaled(**arg!(a, 0, Interval), -1.0)),
+    f("neg", &[IV], IV, |_, a| {
+        scaled(**arg!(a, 0, Interval), -1.0)
+    }),
 ];

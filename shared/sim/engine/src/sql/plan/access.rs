@@ -153,10 +153,9 @@ fn usable<'e>(at: usize, expr: &'e Expr, own: &Range<usize>) -> Vec<Usable<'e>> 
             expr,
             list,
             negated: false,
-        } if about_own(expr) && list.iter().all(|item| is_value(item, own)) => one(
-            Side::Expr(expr),
-            What::Equal(KeyPart::List(list.clone())),
-        ),
+        } if about_own(expr) && list.iter().all(|item| is_value(item, own)) => {
+            one(Side::Expr(expr), What::Equal(KeyPart::List(list.clone())))
+        }
         Expr::AnyArray {
             expr,
             op: Comparison::Eq,
@@ -245,7 +244,11 @@ pub(crate) fn choose(
         .enumerate()
         .flat_map(|(at, expr)| usable(at, expr, own))
         .collect();
-    let primary: Vec<IndexKey> = table.primary.iter().map(|slot| IndexKey::Slot(*slot)).collect();
+    let primary: Vec<IndexKey> = table
+        .primary
+        .iter()
+        .map(|slot| IndexKey::Slot(*slot))
+        .collect();
     let ways = std::iter::once((None, &primary, true)).chain(
         table
             .indexes
@@ -326,23 +329,23 @@ fn fit(
     let mut answered = Vec::new();
     let matches = |side: &Side<'_>, key: &IndexKey| match (side, key) {
         (Side::Expr(Expr::Column(column)), IndexKey::Slot(slot)) => *column == own.start + slot,
-        (Side::Expr(expr), IndexKey::Expr(key)) => {
-            (*expr).clone().shifted(own.start) == *key
-        }
+        (Side::Expr(expr), IndexKey::Expr(key)) => (*expr).clone().shifted(own.start) == *key,
         _ => false,
     };
     let mut at = 0;
     let mut all_single = true;
     while let Some(key) = keys.get(at) {
-        let tuple = usables.iter().find_map(|usable| match (&usable.column, &usable.what) {
-            (Side::Columns(columns), What::Equal(part)) => {
-                let fits = columns.iter().enumerate().all(|(i, column)| {
-                    keys.get(at + i) == Some(&IndexKey::Slot(column.wrapping_sub(own.start)))
-                });
-                fits.then_some((usable.at, part))
-            }
-            _ => None,
-        });
+        let tuple = usables
+            .iter()
+            .find_map(|usable| match (&usable.column, &usable.what) {
+                (Side::Columns(columns), What::Equal(part)) => {
+                    let fits = columns.iter().enumerate().all(|(i, column)| {
+                        keys.get(at + i) == Some(&IndexKey::Slot(column.wrapping_sub(own.start)))
+                    });
+                    fits.then_some((usable.at, part))
+                }
+                _ => None,
+            });
         let single = usables.iter().filter_map(|usable| match &usable.what {
             What::Equal(part) if matches(&usable.column, key) => Some((usable.at, part)),
             _ => None,
@@ -375,7 +378,12 @@ fn fit(
 }
 
 /// Whether rows come in the wanted order, and if so, whether against the key's.
-fn order(keys: &[IndexKey], access: &Access, own: &Range<usize>, wanted: &[Wanted]) -> Option<bool> {
+fn order(
+    keys: &[IndexKey],
+    access: &Access,
+    own: &Range<usize>,
+    wanted: &[Wanted],
+) -> Option<bool> {
     if access.point {
         return Some(false);
     }
@@ -435,8 +443,12 @@ pub(crate) fn shift_access(access: Access, offset: usize) -> Access {
                 }
             })
             .collect(),
-        low: access.low.map(|(expr, inclusive)| (expr.shifted(offset), inclusive)),
-        high: access.high.map(|(expr, inclusive)| (expr.shifted(offset), inclusive)),
+        low: access
+            .low
+            .map(|(expr, inclusive)| (expr.shifted(offset), inclusive)),
+        high: access
+            .high
+            .map(|(expr, inclusive)| (expr.shifted(offset), inclusive)),
         ..access
     }
 }

@@ -87,38 +87,37 @@ pub(crate) fn with(
         };
         let slot = binder.take_slot();
         let outside = binder.reach.replace(0);
-        if clause.recursive {
-            if let ast::SetExpr::SetOperation {
+        if clause.recursive
+            && let ast::SetExpr::SetOperation {
                 op: ast::SetOperator::Union,
                 set_quantifier,
                 left,
                 right,
             } = &*cte.query.body
-            {
-                let base = set_expr(binder, left, parent, None)?;
-                let columns = renamed(base.columns)?;
-                binder.ctes.borrow_mut().push(Cte {
-                    name: name.clone(),
-                    slot,
-                    columns: columns.clone(),
-                    correlated: false,
-                });
-                let step = set_expr(binder, right, parent, None)?;
-                let types: Vec<Type> = columns.iter().map(|(_, ty)| *ty).collect();
-                let step = converted(binder, step, &types, "UNION")?;
-                plans.push(CtePlan {
-                    slot,
-                    plan: base.node,
-                    step: Some(step),
-                    union_all: matches!(set_quantifier, ast::SetQuantifier::All),
-                });
-                let reach = binder.reach.get();
-                if let Some(cte) = binder.ctes.borrow_mut().last_mut() {
-                    cte.correlated = reach > 0;
-                }
-                binder.reach.set(outside.max(reach));
-                continue;
+        {
+            let base = set_expr(binder, left, parent, None)?;
+            let columns = renamed(base.columns)?;
+            binder.ctes.borrow_mut().push(Cte {
+                name: name.clone(),
+                slot,
+                columns: columns.clone(),
+                correlated: false,
+            });
+            let step = set_expr(binder, right, parent, None)?;
+            let types: Vec<Type> = columns.iter().map(|(_, ty)| *ty).collect();
+            let step = converted(binder, step, &types, "UNION")?;
+            plans.push(CtePlan {
+                slot,
+                plan: base.node,
+                step: Some(step),
+                union_all: matches!(set_quantifier, ast::SetQuantifier::All),
+            });
+            let reach = binder.reach.get();
+            if let Some(cte) = binder.ctes.borrow_mut().last_mut() {
+                cte.correlated = reach > 0;
             }
+            binder.reach.set(outside.max(reach));
+            continue;
         }
         if matches!(
             &*cte.query.body,
@@ -250,16 +249,18 @@ fn finish(binder: &Binder<'_>, planned: Planned, tail: &Tail<'_>) -> Result<Plan
         for key in tail.order {
             let expr = match position(&key.expr, columns.len(), "ORDER BY")? {
                 Some(at) => Expr::Column(at),
-                None => match binder.expr(&key.expr, Place::of(&scope, "ORDER BY"))?.expr {
-                    column @ Expr::Column(_) => column,
-                    _ => {
-                        return Err(SqlError::new(
+                None => {
+                    match binder.expr(&key.expr, Place::of(&scope, "ORDER BY"))?.expr {
+                        column @ Expr::Column(_) => column,
+                        _ => {
+                            return Err(SqlError::new(
                             "0A000",
                             "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
                         )
                         .detail("Only result column names can be used, not expressions or functions."));
+                        }
                     }
-                },
+                }
             };
             keys.push(SortKey::new(expr, &key.options));
         }
@@ -279,9 +280,7 @@ pub(super) fn limited(binder: &Binder<'_>, node: Node, tail: &Tail<'_>) -> Resul
         return Ok(node);
     }
     // LIMIT ALL parses as a column of that name.
-    let all = |expr: &&ast::Expr| {
-        !matches!(expr, ast::Expr::Identifier(ident) if ident.value.eq_ignore_ascii_case("all"))
-    };
+    let all = |expr: &&ast::Expr| !matches!(expr, ast::Expr::Identifier(ident) if ident.value.eq_ignore_ascii_case("all"));
     Ok(Node::Limit {
         input: Box::new(node),
         limit: tail

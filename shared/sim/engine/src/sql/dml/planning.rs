@@ -1,83 +1,26 @@
-//! INSERT, UPDATE and DELETE: planning, and running in two steps. First all
-//! rows are found and computed from what the transaction sees, then they are
-//! buffered; so a statement never meets its own changes.
+//! Planning: targets, sources, assignments.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
-use sqlparser::ast;
-
-use super::bind::{self, Binder, KEY_COLUMN, Place, Scope, ScopeColumn, Typed};
-use super::cast::Context;
-use super::exec::{self, Run};
-use super::expr::{self, Ctx, Expr};
-use super::plan::{self, Columns, CtePlan, FromClause, Node, Scan};
-use super::write::{Arbiter, Inserted, Writer, check_row};
+use super::*;
 use crate::catalog::{IndexKey, Table};
 use crate::error::{Result, SqlError};
-use crate::storage::Row;
+use crate::sql::bind::{self, Binder, KEY_COLUMN, Place, Scope, ScopeColumn, Typed};
+use crate::sql::cast::Context;
+use crate::sql::expr::{self, Ctx, Expr};
+use crate::sql::plan::{self, Columns, FromClause, Node};
+use crate::sql::write::{Arbiter, Writer};
 use crate::types::Type;
 use crate::value::Value;
-use crate::value::key::Key;
+use sqlparser::ast;
+use std::sync::Arc;
 
-/// A planned data-modifying statement.
-#[derive(Debug)]
-pub(crate) struct Dml {
-    pub ctes: Vec<CtePlan>,
-    pub table: Arc<Table>,
-    pub kind: DmlKind,
-    /// RETURNING, over the rows after the change (before it, for DELETE).
-    pub returning: Option<Vec<Expr>>,
-    pub columns: Option<Columns>,
-}
-
-#[derive(Debug)]
-pub(crate) enum DmlKind {
-    Insert {
-        source: Node,
-        /// Slots that the source's columns go to.
-        slots: Vec<usize>,
-        /// What the other columns get.
-        defaults: Vec<(usize, Expr)>,
-        conflict: Option<OnConflict>,
-    },
-    Update {
-        source: Source,
-        assignments: Vec<(usize, Expr)>,
-    },
-    Delete {
-        source: Source,
-    },
-}
-
-/// Where the rows to be changed come from.
-#[derive(Debug)]
-pub(crate) enum Source {
-    Scan(Scan),
-    /// A join; the target's key stands in a column behind the target's own.
-    Join(Node),
-}
-
-#[derive(Debug)]
-pub(crate) struct OnConflict {
-    /// The unique keys that it is about; all when empty.
-    arbiters: Vec<Arbiter>,
-    /// DO UPDATE: assignments and condition over the existing row and, behind
-    /// it, the one that was to be inserted.
-    update: Option<(Vec<(usize, Expr)>, Option<Expr>)>,
-}
-
-/// What a statement did.
-pub(crate) struct Done {
-    pub affected: u64,
-    pub rows: Vec<Vec<Value>>,
-}
-
-fn target(binder: &Binder<'_>, name: &ast::ObjectName) -> Result<Arc<Table>> {
+pub(super) fn target(binder: &Binder<'_>, name: &ast::ObjectName) -> Result<Arc<Table>> {
     let (schema, name_only) = bind::qualified(name)?;
     let position = binder.position(ast::Spanned::span(name));
     if crate::pgcatalog::system_table(schema.as_deref(), &name_only).is_some()
-        && binder.catalog.relation(schema.as_deref(), &name_only).is_none()
+        && binder
+            .catalog
+            .relation(schema.as_deref(), &name_only)
+            .is_none()
     {
         return Err(SqlError::new(
             "42501",
@@ -93,7 +36,7 @@ fn target(binder: &Binder<'_>, name: &ast::ObjectName) -> Result<Arc<Table>> {
     Ok(table)
 }
 
-fn scope_of(table: &Table, label: &str) -> Vec<ScopeColumn> {
+pub(super) fn scope_of(table: &Table, label: &str) -> Vec<ScopeColumn> {
     table
         .columns
         .iter()
@@ -110,7 +53,7 @@ fn scope_of(table: &Table, label: &str) -> Vec<ScopeColumn> {
         .collect()
 }
 
-fn no_column(name: &str, table: &Table) -> SqlError {
+pub(super) fn no_column(name: &str, table: &Table) -> SqlError {
     SqlError::new(
         "42703",
         format!(
@@ -120,7 +63,7 @@ fn no_column(name: &str, table: &Table) -> SqlError {
     )
 }
 
-fn is_default(expr: &ast::Expr) -> bool {
+pub(super) fn is_default(expr: &ast::Expr) -> bool {
     matches!(expr, ast::Expr::Identifier(ident)
         if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
@@ -131,13 +74,18 @@ pub(crate) fn default_expr(binder: &Binder<'_>, table: &Table, slot: usize) -> R
         return Ok(Expr::null());
     };
     if let Some(identity) = column.identity {
-        let sequence = Typed::new(Expr::Const(Value::Int(identity.sequence.into())), Type::REGCLASS);
+        let sequence = Typed::new(
+            Expr::Const(Value::Int(identity.sequence.into())),
+            Type::REGCLASS,
+        );
         return Ok(binder.call("nextval", vec![sequence])?.expr);
     }
-    let default = column
-        .default
-        .as_ref()
-        .or_else(|| column.domain.as_ref().and_then(|domain| domain.default.as_ref()));
+    let default = column.default.as_ref().or_else(|| {
+        column
+            .domain
+            .as_ref()
+            .and_then(|domain| domain.default.as_ref())
+    });
     match default {
         None => Ok(Expr::null()),
         Some(default) => {
@@ -163,12 +111,17 @@ pub(crate) fn default_value(writer: &Writer<'_>, table: &Table, slot: usize) -> 
 }
 
 /// Converts a value for a column.
-fn assign(binder: &Binder<'_>, typed: Typed, table: &Table, slot: usize) -> Result<Expr> {
+pub(super) fn assign(
+    binder: &Binder<'_>,
+    typed: Typed,
+    table: &Table,
+    slot: usize,
+) -> Result<Expr> {
     let Some(column) = table.columns.get(slot) else {
         return Ok(typed.expr);
     };
     let from = typed.ty;
-    if !super::cast::allowed(from, column.ty, Context::Assignment) {
+    if !crate::sql::cast::allowed(from, column.ty, Context::Assignment) {
         return Err(SqlError::datatype_mismatch(format!(
             "column \"{}\" is of type {} but expression is of type {}",
             column.name,
@@ -180,7 +133,7 @@ fn assign(binder: &Binder<'_>, typed: Typed, table: &Table, slot: usize) -> Resu
     binder.coerce(typed, column.ty, Context::Assignment)
 }
 
-fn bind_returning(
+pub(super) fn bind_returning(
     binder: &Binder<'_>,
     list: Option<&Vec<ast::SelectItem>>,
     columns: Vec<ScopeColumn>,
@@ -238,7 +191,14 @@ pub(crate) fn insert(binder: &Binder<'_>, insert: &ast::Insert) -> Result<Dml> {
     let explicit = !insert.columns.is_empty();
     let (source, slots) = match &insert.source {
         None => (Node::One, Vec::new()),
-        Some(query) => insert_source(binder, query, &table, slots, explicit, insert.overriding.is_some())?,
+        Some(query) => insert_source(
+            binder,
+            query,
+            &table,
+            slots,
+            explicit,
+            insert.overriding.is_some(),
+        )?,
     };
     let mut defaults = Vec::new();
     for (slot, _) in table.live() {
@@ -270,7 +230,7 @@ pub(crate) fn insert(binder: &Binder<'_>, insert: &ast::Insert) -> Result<Dml> {
     })
 }
 
-fn count_error(more: bool) -> SqlError {
+pub(super) fn count_error(more: bool) -> SqlError {
     SqlError::new(
         "42601",
         if more {
@@ -282,7 +242,7 @@ fn count_error(more: bool) -> SqlError {
 }
 
 /// Rows to insert, converted to their columns.
-fn insert_source(
+pub(super) fn insert_source(
     binder: &Binder<'_>,
     query: &ast::Query,
     table: &Table,
@@ -294,7 +254,10 @@ fn insert_source(
         Some(column) if column.identity.is_some_and(|identity| identity.always) && !overriding => {
             Err(SqlError::new(
                 "428C9",
-                format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name),
+                format!(
+                    "cannot insert a non-DEFAULT value into column \"{}\"",
+                    column.name
+                ),
             )
             .detail(format!(
                 "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
@@ -371,7 +334,7 @@ fn insert_source(
     Ok((node, slots))
 }
 
-fn on_conflict(
+pub(super) fn on_conflict(
     binder: &Binder<'_>,
     on: &ast::OnConflict,
     table: &Table,
@@ -384,12 +347,19 @@ fn on_conflict(
             let (_, name) = bind::qualified(name)?;
             if table.has_primary() && table.primary_name == name {
                 arbiters.push(Arbiter::Primary);
-            } else if let Some(index) = table.indexes.iter().find(|index| index.name == name && index.unique) {
+            } else if let Some(index) = table
+                .indexes
+                .iter()
+                .find(|index| index.name == name && index.unique)
+            {
                 arbiters.push(Arbiter::Index(index.oid));
             } else {
                 return Err(SqlError::new(
                     "42704",
-                    format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
+                    format!(
+                        "constraint \"{name}\" for table \"{}\" does not exist",
+                        table.name
+                    ),
                 ));
             }
         }
@@ -397,7 +367,11 @@ fn on_conflict(
             let mut slots = Vec::new();
             for column in columns {
                 let name = bind::fold(column);
-                slots.push(table.slot(&name).ok_or_else(|| SqlError::undefined_column(&name))?);
+                slots.push(
+                    table
+                        .slot(&name)
+                        .ok_or_else(|| SqlError::undefined_column(&name))?,
+                );
             }
             let same = |keys: &[usize]| {
                 keys.len() == slots.len() && keys.iter().all(|key| slots.contains(key))
@@ -438,10 +412,14 @@ fn on_conflict(
                 .hint("For example, ON CONFLICT (column_name)."));
             }
             let mut columns = scope_of(table, label);
-            columns.extend(scope_of(table, "excluded").into_iter().map(|column| ScopeColumn {
-                hidden: true,
-                ..column
-            }));
+            columns.extend(
+                scope_of(table, "excluded")
+                    .into_iter()
+                    .map(|column| ScopeColumn {
+                        hidden: true,
+                        ..column
+                    }),
+            );
             let scope = Scope {
                 columns,
                 parent: None,
@@ -458,7 +436,7 @@ fn on_conflict(
     Ok(OnConflict { arbiters, update })
 }
 
-fn assignments(
+pub(super) fn assignments(
     binder: &Binder<'_>,
     list: &[ast::Assignment],
     table: &Table,
@@ -485,7 +463,10 @@ fn assignments(
             out.push((slot, default_expr(binder, table, slot)?));
             return Ok(());
         }
-        if table.columns[slot].identity.is_some_and(|identity| identity.always) {
+        if table.columns[slot]
+            .identity
+            .is_some_and(|identity| identity.always)
+        {
             return Err(SqlError::new(
                 "428C9",
                 format!("column \"{column}\" can only be updated to DEFAULT"),
@@ -493,7 +474,10 @@ fn assignments(
         }
         let typed = binder.expr(value, place)?;
         let position = binder.position(ast::Spanned::span(value));
-        out.push((slot, assign(binder, typed, table, slot).map_err(|e| e.at(position))?));
+        out.push((
+            slot,
+            assign(binder, typed, table, slot).map_err(|e| e.at(position))?,
+        ));
         Ok(())
     };
     for assignment in list {
@@ -506,28 +490,42 @@ fn assignments(
                     one(name, value)?;
                 }
             }
-            _ => return Err(SqlError::simulator("assigning a subquery to several columns")),
+            _ => {
+                return Err(SqlError::simulator(
+                    "assigning a subquery to several columns",
+                ));
+            }
         }
     }
     Ok(out)
 }
 
 /// The one table of an UPDATE or DELETE, with its alias.
-fn single(factor: &ast::TableWithJoins) -> Result<(&ast::ObjectName, Option<&ast::TableAlias>)> {
+pub(super) fn single(
+    factor: &ast::TableWithJoins,
+) -> Result<(&ast::ObjectName, Option<&ast::TableAlias>)> {
     match (&factor.relation, factor.joins.as_slice()) {
-        (ast::TableFactor::Table { name, alias, args: None, .. }, []) => Ok((name, alias.as_ref())),
+        (
+            ast::TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                ..
+            },
+            [],
+        ) => Ok((name, alias.as_ref())),
         _ => Err(SqlError::syntax("JOIN")),
     }
 }
 
-struct Target {
+pub(super) struct Target {
     table: Arc<Table>,
     source: Source,
     scope: Vec<ScopeColumn>,
 }
 
 /// Binds the target and what it is joined with.
-fn bind_target(
+pub(super) fn bind_target(
     binder: &Binder<'_>,
     name: &ast::ObjectName,
     alias: Option<&ast::TableAlias>,
@@ -576,7 +574,11 @@ fn bind_target(
 
 /// Plans UPDATE.
 pub(crate) fn update(binder: &Binder<'_>, update: &ast::Update) -> Result<Dml> {
-    if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() || update.output.is_some() {
+    if update.or.is_some()
+        || !update.order_by.is_empty()
+        || update.limit.is_some()
+        || update.output.is_some()
+    {
         return Err(SqlError::syntax("update"));
     }
     let (name, alias) = single(&update.table)?;
@@ -606,7 +608,11 @@ pub(crate) fn update(binder: &Binder<'_>, update: &ast::Update) -> Result<Dml> {
 
 /// Plans DELETE.
 pub(crate) fn delete(binder: &Binder<'_>, delete: &ast::Delete) -> Result<Dml> {
-    if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() || delete.output.is_some() {
+    if !delete.tables.is_empty()
+        || !delete.order_by.is_empty()
+        || delete.limit.is_some()
+        || delete.output.is_some()
+    {
         return Err(SqlError::syntax("delete"));
     }
     let from = match &delete.from {
@@ -628,294 +634,4 @@ pub(crate) fn delete(binder: &Binder<'_>, delete: &ast::Delete) -> Result<Dml> {
         returning,
         columns,
     })
-}
-
-/// A row to be changed: its key, the row, and what it was joined with.
-struct Found {
-    key: Key,
-    row: Row,
-    /// The whole joined row; empty without a join.
-    joined: Vec<Value>,
-}
-
-impl Source {
-    fn for_each(
-        &self,
-        table: &Table,
-        cx: &Ctx<'_>,
-        f: &mut dyn FnMut(Found) -> Result<()>,
-    ) -> Result<()> {
-        match self {
-            Source::Scan(scan) => exec::scan_rows(scan, cx, &[], &mut |key, row| {
-                f(Found {
-                    key: Key::new(key),
-                    row: Arc::clone(row),
-                    joined: Vec::new(),
-                })?;
-                Ok(true)
-            }),
-            Source::Join(node) => {
-                // A row that is joined several times is changed once.
-                let mut seen = BTreeSet::new();
-                let width = table.columns.len();
-                exec::run(node, cx, &mut |row| {
-                    if let Some(Value::Bytea(key)) = row.get(width) {
-                        if seen.insert(Arc::clone(key)) {
-                            f(Found {
-                                key: Key::new(key),
-                                row: row[..width].into(),
-                                joined: row.into_vec(),
-                            })?;
-                        }
-                    }
-                    Ok(true)
-                })
-            }
-        }
-    }
-}
-
-impl Dml {
-    /// Finds, computes, buffers, and computes what is returned.
-    pub(crate) fn execute(&self, writer: &mut Writer<'_>, params: &[Value]) -> Result<Done> {
-        match &self.kind {
-            DmlKind::Insert {
-                source,
-                slots,
-                defaults,
-                conflict,
-            } => self.insert(writer, params, source, slots, defaults, conflict.as_ref()),
-            DmlKind::Update {
-                source,
-                assignments,
-            } => self.update(writer, params, source, assignments),
-            DmlKind::Delete { source } => self.delete(writer, params, source),
-        }
-    }
-
-    /// Runs the first step on what the transaction sees.
-    fn read<T>(
-        &self,
-        writer: &mut Writer<'_>,
-        params: &[Value],
-        f: impl FnOnce(&Ctx<'_>) -> Result<T>,
-    ) -> Result<T> {
-        let run: Run<'_> = writer.run();
-        let cx = Ctx {
-            params,
-            outer: None,
-            run: Some(&run),
-        };
-        for cte in &self.ctes {
-            exec::run_cte(cte, &cx)?;
-        }
-        let result = f(&cx)?;
-        let (rows, bytes) = (run.rows_read.get(), run.bytes_read.get());
-        writer.rows_read += rows;
-        writer.bytes_read += bytes;
-        Ok(result)
-    }
-
-    fn returned<'r>(
-        &self,
-        writer: &Writer<'_>,
-        params: &[Value],
-        rows: impl Iterator<Item = &'r [Value]>,
-    ) -> Result<Vec<Vec<Value>>> {
-        let Some(returning) = &self.returning else {
-            return Ok(Vec::new());
-        };
-        let run = writer.run();
-        let cx = Ctx {
-            params,
-            outer: None,
-            run: Some(&run),
-        };
-        rows.map(|row| exec::project(returning, &cx, row)).collect()
-    }
-
-    fn insert(
-        &self,
-        writer: &mut Writer<'_>,
-        params: &[Value],
-        source: &Node,
-        slots: &[usize],
-        defaults: &[(usize, Expr)],
-        conflict: Option<&OnConflict>,
-    ) -> Result<Done> {
-        let table = &self.table;
-        let width = table.columns.len();
-        let limit = writer.db.limits.rows_per_transaction;
-        let rows = self.read(writer, params, |cx| {
-            let mut rows: Vec<Row> = Vec::new();
-            exec::run(source, cx, &mut |given| {
-                let mut row = vec![Value::Null; width];
-                for (value, slot) in given.into_vec().into_iter().zip(slots) {
-                    row[*slot] = value;
-                }
-                for (slot, default) in defaults {
-                    row[*slot] = expr::eval(default, cx, &[])?;
-                }
-                check_row(table, &row, cx)?;
-                rows.push(row.into());
-                // What is over the limit fails when it is written; there is no
-                // need to compute more of it.
-                Ok(conflict.is_some() || rows.len() <= limit)
-            })?;
-            Ok(rows)
-        })?;
-        let mut written: Vec<Row> = Vec::with_capacity(if self.returning.is_some() { rows.len() } else { 0 });
-        let mut affected = 0;
-        let mut touched = BTreeSet::new();
-        for row in rows {
-            let arbiters = conflict.map(|conflict| conflict.arbiters.as_slice());
-            let keep = self.returning.is_some().then(|| Arc::clone(&row));
-            let excluded = conflict.and_then(|c| c.update.as_ref()).map(|_| Arc::clone(&row));
-            match writer.insert(table, row, arbiters)? {
-                Inserted::New(key) => {
-                    affected += 1;
-                    written.extend(keep);
-                    if conflict.is_some() {
-                        touched.insert(key);
-                    }
-                }
-                Inserted::Duplicate(key) => {
-                    let (Some(excluded), Some((assignments, condition))) =
-                        (excluded, conflict.and_then(|conflict| conflict.update.as_ref()))
-                    else {
-                        continue;
-                    };
-                    if !touched.insert(key.clone()) {
-                        return Err(SqlError::new(
-                            "21000",
-                            "ON CONFLICT DO UPDATE command cannot affect row a second time",
-                        )
-                        .hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values."));
-                    }
-                    let changed = self.merge(writer, params, &key, &excluded, assignments, condition.as_ref())?;
-                    if let Some(row) = changed {
-                        affected += 1;
-                        if self.returning.is_some() {
-                            written.push(row);
-                        }
-                    }
-                }
-            }
-        }
-        let rows = self.returned(writer, params, written.iter().map(|row| &row[..]))?;
-        Ok(Done { affected, rows })
-    }
-
-    /// ON CONFLICT DO UPDATE of one row; `None` when its condition is not met.
-    fn merge(
-        &self,
-        writer: &mut Writer<'_>,
-        params: &[Value],
-        key: &Key,
-        excluded: &Row,
-        assignments: &[(usize, Expr)],
-        condition: Option<&Expr>,
-    ) -> Result<Option<Row>> {
-        let table = &self.table;
-        let width = table.columns.len();
-        let Some(old) = writer.reader(table.oid).get(key).cloned() else {
-            return Ok(None);
-        };
-        let new = {
-            let run = writer.run();
-            let cx = Ctx {
-                params,
-                outer: None,
-                run: Some(&run),
-            };
-            let mut both = old.to_vec();
-            both.resize(width, Value::Null);
-            both.extend_from_slice(excluded);
-            if let Some(condition) = condition {
-                if !expr::holds(condition, &cx, &both)? {
-                    return Ok(None);
-                }
-            }
-            let mut new = both[..width].to_vec();
-            for (slot, value) in assignments {
-                new[*slot] = expr::eval(value, &cx, &both)?;
-            }
-            check_row(table, &new, &cx)?;
-            Row::from(new)
-        };
-        writer.update(table, key, &old, Arc::clone(&new))?;
-        Ok(Some(new))
-    }
-
-    fn update(
-        &self,
-        writer: &mut Writer<'_>,
-        params: &[Value],
-        source: &Source,
-        assignments: &[(usize, Expr)],
-    ) -> Result<Done> {
-        let table = &self.table;
-        let width = table.columns.len();
-        let changes = self.read(writer, params, |cx| {
-            let mut changes: Vec<(Found, Row)> = Vec::new();
-            source.for_each(table, cx, &mut |found| {
-                let mut new = Vec::with_capacity(width);
-                new.extend_from_slice(&found.row);
-                new.resize(width, Value::Null);
-                let over: &[Value] = if found.joined.is_empty() { &found.row } else { &found.joined };
-                for (slot, value) in assignments {
-                    new[*slot] = expr::eval(value, cx, over)?;
-                }
-                check_row(table, &new, cx)?;
-                changes.push((found, new.into()));
-                Ok(())
-            })?;
-            Ok(changes)
-        })?;
-        let mut affected = 0;
-        let mut written: Vec<Vec<Value>> = Vec::new();
-        for (found, new) in changes {
-            writer.update(table, &found.key, &found.row, Arc::clone(&new))?;
-            affected += 1;
-            if self.returning.is_some() {
-                let mut row = new.to_vec();
-                row.extend(found.joined.into_iter().skip(width));
-                written.push(row);
-            }
-        }
-        let rows = self.returned(writer, params, written.iter().map(Vec::as_slice))?;
-        Ok(Done { affected, rows })
-    }
-
-    fn delete(&self, writer: &mut Writer<'_>, params: &[Value], source: &Source) -> Result<Done> {
-        let table = &self.table;
-        let found = self.read(writer, params, |cx| {
-            let mut all = Vec::new();
-            source.for_each(table, cx, &mut |found| {
-                all.push(found);
-                Ok(())
-            })?;
-            Ok(all)
-        })?;
-        let mut affected = 0;
-        for found in &found {
-            // A cascade may have been faster.
-            if writer.reader(table.oid).get(&found.key).is_some() {
-                writer.delete(table, &found.key, &found.row)?;
-                affected += 1;
-            }
-        }
-        let rows = self.returned(
-            writer,
-            params,
-            found.iter().map(|found| {
-                if found.joined.is_empty() {
-                    &found.row[..]
-                } else {
-                    &found.joined[..]
-                }
-            }),
-        )?;
-        Ok(Done { affected, rows })
-    }
 }

@@ -1,187 +1,27 @@
 //! A session: one connection's view of the database. It knows which
 //! transaction is open and turns statements into answers.
 
-use std::cell::Cell;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+mod answer;
+mod prepared;
+
+pub use answer::{Column, Executed, PendingCommit, TransactionStatus, Work, WorkKind};
+pub use prepared::Prepared;
+
+pub(crate) use prepared::Current;
 
 use crate::catalog::Catalog;
 use crate::engine::{self, Database};
 use crate::error::{Result, SqlError};
-use crate::sql::bind::Binder;
 use crate::sql::exec::{self, Run};
 use crate::sql::expr::Ctx;
 use crate::sql::parse::{self, Command, Parsed, Statement};
 use crate::sql::write::Writer;
 use crate::statement::{self, Plan};
 use crate::txn::{SchemaChange, Txn};
-use crate::types::Type;
 use crate::value::Value;
-use crate::value::key::Key;
-
-/// A column of a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
-    /// Its name as the client sees it.
-    pub name: String,
-    /// Its type.
-    pub ty: Type,
-}
-
-/// What a statement cost, for the caller to turn into service time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
-    /// What kind of work it was.
-    pub kind: WorkKind,
-    /// Rows read from storage.
-    pub rows_read: u64,
-    /// Rows buffered for writing.
-    pub rows_written: u64,
-    /// Bytes buffered for writing.
-    pub bytes_written: u64,
-    /// Bytes read from storage.
-    pub bytes_read: u64,
-}
-
-/// Kinds of work that differ in what they cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WorkKind {
-    /// Answered without touching storage: BEGIN, ROLLBACK, SET, SHOW, SELECT 1.
-    #[default]
-    Trivial,
-    /// Reads from storage.
-    Read,
-    /// Reads, and buffers writes (also FOR UPDATE).
-    Write,
-    /// Changes the schema.
-    Ddl,
-}
-
-/// How a statement ended.
-#[derive(Clone, Debug)]
-pub struct Executed {
-    /// Columns of the result, `None` when the statement returns none.
-    pub columns: Option<Arc<[Column]>>,
-    /// Rows of the result.
-    pub rows: Vec<Vec<Value>>,
-    /// Command tag, such as `INSERT 0 1`.
-    pub tag: String,
-    /// Warnings and notices to send before the tag: NOTICE where the SQLSTATE
-    /// is 00000 or of class 42, WARNING otherwise.
-    pub notices: Vec<SqlError>,
-    /// What it cost.
-    pub work: Work,
-    /// The statement was a COMMIT of a block that has not failed: nothing is
-    /// decided yet, the caller must call [`Session::commit`], whose error takes
-    /// the place of this answer.
-    pub commit: bool,
-    /// The answer is to be sent no earlier than this instant: of `pg_sleep`
-    /// and of `CALL sys.wait_for_job`. 0 for everything else.
-    pub not_before_us: u64,
-}
-
-impl Executed {
-    /// An answer that is a tag alone.
-    pub(crate) fn tag(tag: impl Into<String>) -> Executed {
-        Executed {
-            columns: None,
-            rows: Vec::new(),
-            tag: tag.into(),
-            notices: Vec::new(),
-            work: Work::default(),
-            commit: false,
-            not_before_us: 0,
-        }
-    }
-
-    pub(crate) fn notice(mut self, notice: SqlError) -> Executed {
-        self.notices.push(notice);
-        self
-    }
-}
-
-/// Where a session stands, as ReadyForQuery says it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransactionStatus {
-    /// `I`
-    Idle,
-    /// `T`
-    InBlock,
-    /// `E`
-    Failed,
-}
-
-/// What a COMMIT has before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PendingCommit {
-    /// Nothing was written or locked.
-    pub read_only: bool,
-    /// Rows to write.
-    pub rows: u64,
-    /// Bytes to write.
-    pub bytes: u64,
-}
-
-/// A statement that was parsed and planned, ready to be executed many times.
-/// When the schema changes it is planned anew by itself.
-#[derive(Debug)]
-pub struct Prepared {
-    pub(crate) statement: Arc<Statement>,
-    params: Vec<Type>,
-    columns: Option<Arc<[Column]>>,
-    current: Mutex<Current>,
-}
-
-#[derive(Clone, Debug)]
-struct Current {
-    /// Of the catalog that the plan was made with.
-    generation: u64,
-    plan: Arc<Plan>,
-}
-
-impl Prepared {
-    /// Types of `$1`, `$2`, ….
-    pub fn params(&self) -> &[Type] {
-        &self.params
-    }
-
-    /// Columns of its result, `None` when it returns none (NoData).
-    pub fn columns(&self) -> Option<&Arc<[Column]>> {
-        self.columns.as_ref()
-    }
-
-    /// Nothing but white space and comments: EmptyQueryResponse.
-    pub fn is_empty(&self) -> bool {
-        matches!(self.statement.command, Command::Empty)
-    }
-
-    /// The plan for a schema, made anew if the schema is another one.
-    fn plan(&self, catalog: &Arc<Catalog>) -> Result<Arc<Plan>> {
-        let mut current = self
-            .current
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if current.generation != catalog.generation {
-            let binder = Binder::new(catalog, self.params.clone(), &self.statement.script);
-            let planned = statement::plan(&binder, &self.statement.command)?;
-            let same = match (&planned.columns, &self.columns) {
-                (None, None) => true,
-                (Some(new), Some(old)) => new[..] == old[..],
-                _ => false,
-            };
-            if !same {
-                return Err(SqlError::unsupported(
-                    "cached plan must not change result type",
-                ));
-            }
-            *current = Current {
-                generation: catalog.generation,
-                plan: Arc::new(planned.plan),
-            };
-        }
-        Ok(Arc::clone(&current.plan))
-    }
-}
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 /// What a session may look at when it computes something.
 #[derive(Debug)]
@@ -242,64 +82,11 @@ impl Session {
     /// block, …; an open block has then failed.
     pub fn plan(&mut self, parsed: &Parsed, param_types: &[u32]) -> Result<Arc<Prepared>> {
         self.refuse_in_failed_block(&parsed.0.command)?;
-        let planned = self.plan_statement(&parsed.0, param_types);
+        let planned = Prepared::new(&self.catalog(), &parsed.0, param_types);
         if planned.is_err() {
             self.fail();
         }
-        planned
-    }
-
-    fn plan_statement(
-        &self,
-        statement: &Arc<Statement>,
-        param_types: &[u32],
-    ) -> Result<Arc<Prepared>> {
-        let catalog = self.catalog();
-        if param_types.is_empty() {
-            // A plan of another schema is renewed when it is executed; its
-            // columns and types have to be right now.
-            if let Some(known) = statement.cached().filter(|known| {
-                let current = known.current.lock().unwrap_or_else(PoisonError::into_inner);
-                current.generation == catalog.generation
-            }) {
-                return Ok(known);
-            }
-        }
-        let mut types = Vec::with_capacity(param_types.len());
-        for oid in param_types {
-            types.push(match Type::from_oid(*oid) {
-                _ if *oid == 0 => Type::UNKNOWN,
-                Some(ty) => ty,
-                None => {
-                    return Err(SqlError::new(
-                        "42704",
-                        format!("type with OID {oid} does not exist"),
-                    ));
-                }
-            });
-        }
-        let binder = Binder::new(&catalog, types, &statement.script);
-        let planned = statement::plan(&binder, &statement.command)?;
-        let params = binder.params.into_inner();
-        if let Some(n) = params.iter().position(|ty| ty.is_unknown()) {
-            return Err(SqlError::new(
-                "42P18",
-                format!("could not determine data type of parameter ${}", n + 1),
-            ));
-        }
-        let prepared = Arc::new(Prepared {
-            statement: Arc::clone(statement),
-            params,
-            columns: planned.columns,
-            current: Mutex::new(Current {
-                generation: catalog.generation,
-                plan: Arc::new(planned.plan),
-            }),
-        });
-        if param_types.is_empty() {
-            statement.cache(&prepared);
-        }
-        Ok(prepared)
+        planned.map(Arc::new)
     }
 
     /// [`Session::parse`] and [`Session::plan`] of one statement, from a cache
@@ -318,16 +105,9 @@ impl Session {
                     .map(|(_, prepared)| Arc::clone(prepared))
             });
             drop(db);
-            if let Some(known) = known {
-                let generation = known
-                    .current
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .generation;
-                if generation == catalog.generation {
-                    self.refuse_in_failed_block(&known.statement.command)?;
-                    return Ok(known);
-                }
+            if let Some(known) = known.filter(|known| known.fits(&catalog)) {
+                self.refuse_in_failed_block(&known.statement.command)?;
+                return Ok(known);
             }
         }
         let mut parsed = self.parse(sql)?;
@@ -338,13 +118,9 @@ impl Session {
                 "cannot insert multiple commands into a prepared statement",
             ));
         }
-        let one = parsed.pop().unwrap_or_else(|| {
-            Parsed(Arc::new(Statement {
-                script: Arc::from(sql),
-                command: Command::Empty,
-                planned: Mutex::new(None),
-            }))
-        });
+        let one = parsed
+            .pop()
+            .unwrap_or_else(|| Parsed(Arc::new(Statement::new(Arc::from(sql), Command::Empty))));
         let prepared = self.plan(&one, param_types)?;
         engine::lock(&self.db).remember_plan(sql, param_types, &prepared);
         Ok(prepared)
@@ -359,7 +135,9 @@ impl Session {
     }
 
     fn has_failed(&self) -> bool {
-        self.txn.as_ref().is_some_and(|txn| txn.failed || self.poisoned.get())
+        self.txn
+            .as_ref()
+            .is_some_and(|txn| txn.failed || self.poisoned.get())
     }
 
     fn refuse_in_failed_block(&self, command: &Command) -> Result<()> {
@@ -416,20 +194,20 @@ impl Session {
         params: &[Value],
         now_us: u64,
     ) -> Result<Executed> {
-        if params.len() != prepared.params.len() {
+        if params.len() != prepared.params().len() {
             return Err(SqlError::new(
                 "08P01",
                 format!(
                     "bind message supplies {} parameters, but prepared statement requires {}",
                     params.len(),
-                    prepared.params.len()
+                    prepared.params().len()
                 ),
             ));
         }
-        if let Command::Sql(ast) = &prepared.statement.command {
-            if let Some(control) = statement::transaction_control(ast)? {
-                return self.control(db, control, now_us);
-            }
+        if let Command::Sql(ast) = &prepared.statement.command
+            && let Some(control) = statement::transaction_control(ast)?
+        {
+            return self.control(db, control, now_us);
         }
         if self.txn.is_none() {
             self.txn = Some(db.begin(now_us, true));
@@ -444,9 +222,9 @@ impl Session {
             db.check_schema(txn)?;
         }
         match &*plan {
-            Plan::Query { node, work, .. } => {
+            Plan::Query { node, work } => {
                 query(db, txn, &self.settings, node, *work, params, now_us).map(|mut done| {
-                    done.columns.clone_from(&prepared.columns);
+                    done.columns = prepared.columns().cloned();
                     done
                 })
             }
@@ -472,7 +250,7 @@ impl Session {
                     bytes_read: writer.bytes_read,
                 };
                 Ok(Executed {
-                    columns: prepared.columns.clone(),
+                    columns: prepared.columns().cloned(),
                     rows: done.rows,
                     work,
                     ..Executed::tag(numbered(tag, done.affected))
@@ -512,21 +290,22 @@ impl Session {
                     job: outcome.job,
                 });
                 let mut done = Executed::tag(outcome.tag);
-                done.columns.clone_from(&prepared.columns);
+                done.columns = prepared.columns().cloned();
                 done.rows.extend(job_row);
                 done.notices = outcome.notices;
                 done.work.kind = WorkKind::Ddl;
                 Ok(done)
             }
             Plan::Lines(lines) => Ok(Executed {
-                columns: prepared.columns.clone(),
+                columns: prepared.columns().cloned(),
                 rows: lines.iter().map(|line| vec![Value::text(line)]).collect(),
                 ..Executed::tag("EXPLAIN")
             }),
             Plan::Empty => Ok(Executed::tag("")),
             Plan::Utility(utility) => {
-                let mut done = statement::utility(db, txn, &mut self.settings, utility, params, now_us)?;
-                done.columns.clone_from(&prepared.columns);
+                let mut done =
+                    statement::utility(db, txn, &mut self.settings, utility, params, now_us)?;
+                done.columns = prepared.columns().cloned();
                 Ok(done)
             }
         }
@@ -733,19 +512,13 @@ fn query(
         ));
     }
     for (table, key, lock) in locks {
-        txn.buffers.get_mut(table).lock(Key::new(&key), lock);
+        txn.buffers.get_mut(table).lock(key, lock);
     }
+    let tag = numbered("SELECT", rows.len() as u64);
     Ok(Executed {
+        rows,
         work,
         not_before_us,
-        ..Executed::tag(numbered("SELECT", rows.len() as u64))
-    }
-    .with_rows(rows))
-}
-
-impl Executed {
-    fn with_rows(mut self, rows: Vec<Vec<Value>>) -> Executed {
-        self.rows = rows;
-        self
-    }
+        ..Executed::tag(tag)
+    })
 }
