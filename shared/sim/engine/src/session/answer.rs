@@ -58,7 +58,7 @@ pub struct Executed {
     /// What it cost.
     pub work: Work,
     /// The statement was a COMMIT of a block that has not failed: nothing is
-    /// decided yet, the caller must call [`Session::commit`], whose error takes
+    /// decided yet, the caller must call [`Session::commit`](super::Session::commit), whose error takes
     /// the place of this answer.
     pub commit: bool,
     /// The answer is to be sent no earlier than this instant: of `pg_sleep`

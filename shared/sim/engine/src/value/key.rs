@@ -42,6 +42,7 @@ impl Key {
         }
     }
 
+    #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.0 {
             Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
@@ -54,6 +55,7 @@ impl Key {
     /// The first bytes as a number, filled up with zeros. Its order is the
     /// order of the keys, as far as it can tell them apart: a key that is a
     /// prefix of another comes first, and so does its number or it is equal.
+    #[inline]
     fn head(&self) -> u128 {
         match &self.0 {
             Repr::Inline { bytes, .. } => match bytes.first_chunk() {
@@ -90,6 +92,7 @@ impl PartialOrd for Key {
 }
 
 impl Ord for Key {
+    #[inline]
     fn cmp(&self, other: &Key) -> Ordering {
         // Most comparisons are decided by one instruction.
         self.head()

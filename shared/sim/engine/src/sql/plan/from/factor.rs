@@ -26,6 +26,16 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
+    /// FOR UPDATE would have to claim the tables behind it.
+    fn refuse_lock(&self, what: &str) -> Result<()> {
+        match self.lock {
+            Some(lock) if lock.of.is_none() => {
+                Err(SqlError::simulator(format!("a locking clause on a {what}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// One table, function or subquery; true if it looks at columns before
     /// `before`, which stand to its left.
     pub(super) fn factor(
@@ -86,6 +96,7 @@ impl Builder<'_, '_> {
                 alias,
                 ..
             } => {
+                self.refuse_lock("subquery")?;
                 let outside = binder.reach.replace(0);
                 let left = Scope {
                     columns: self.columns[..before].to_vec(),
@@ -149,6 +160,7 @@ impl Builder<'_, '_> {
             Some(Relation::View(view)) => {
                 let view = Arc::clone(view);
                 binder.touch(view.oid);
+                self.refuse_lock("view")?;
                 // A view knows neither our names nor our CTEs.
                 let ctes = binder.ctes.take();
                 let planned =
