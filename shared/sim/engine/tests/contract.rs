@@ -65,7 +65,7 @@ fn an_implicit_transaction_stays_open_until_the_caller_ends_it() {
 fn a_block_is_committed_by_its_commit_alone() {
     let engine = engine();
     let mut session = engine.session("admin");
-    let mut run = |session: &mut Session, sql: &str| {
+    let run = |session: &mut Session, sql: &str| {
         let prepared = session.prepare(sql, &[]).unwrap();
         session.execute(&prepared, &[], 0).unwrap()
     };
@@ -164,7 +164,7 @@ fn a_prepared_statement_outlives_schema_changes() {
     let all = session
         .prepare("SELECT * FROM t WHERE id = 1", &[])
         .unwrap();
-    let mut find = |session: &mut Session, now| {
+    let find = |session: &mut Session, now| {
         let done = session.execute(&read, &[Value::text("row")], now).unwrap();
         session.commit(now).unwrap();
         (done.rows, done.work.rows_read)
