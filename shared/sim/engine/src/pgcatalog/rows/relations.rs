@@ -74,7 +74,10 @@ pub(crate) fn pg_class(run: &Run<'_>) -> Rows {
                         method: TABLE_METHOD,
                         checks: table.checks.len(),
                         has_index: table.has_primary() || !table.indexes.is_empty(),
-                        has_triggers: false,
+                        // References are triggers on both sides in PostgreSQL, and
+                        // psql shows them only where there are some.
+                        has_triggers: !table.foreign_keys.is_empty()
+                            || !catalog.references(table.oid).is_empty(),
                     },
                 ));
                 let mut index = |oid, name: &str, columns| {
