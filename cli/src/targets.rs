@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use clock::Clock;
+use drive::{Purpose, rng};
 use plan::{AddressKind, Plan, TargetSpec};
+use rand::Rng;
 use sim::{Cluster, FaultPlan, Preset};
 use target::{BoxFuture, Dial, Stream, Target};
 use tokio::runtime::Runtime;
@@ -127,12 +129,13 @@ impl Site {
         }
     }
 
-    /// First row id of a rep, `ordinal` being its number in the run: 31 bits of
-    /// seconds since 1970 (none where every rep has a database of its own), 17
-    /// bits of rep, 15 bits of rows.
+    /// First row id of a rep, `ordinal` being its number in the run: 32 bits of
+    /// the run's own (none where every rep has a database to itself), 17 bits of
+    /// rep, 14 bits of rows. Two runs that draw the same 32 bits on one database
+    /// are told apart by `prepare`, which refuses rows that are in use.
     pub fn id_base(&self, ordinal: usize) -> i64 {
         let ordinal = i64::try_from(ordinal & 0x1_ffff).unwrap_or(0);
-        self.id_base | (ordinal << 15)
+        self.id_base | (ordinal << 14)
     }
 }
 
@@ -183,7 +186,7 @@ pub fn site(spec: &TargetSpec, faults: &FaultPlan) -> Result<Site, Failure> {
         }
         None => (
             Database::Live(Box::new(Live::reach(&spec.name, url)?)),
-            now_s() << 32,
+            own_ids(),
         ),
     };
     Ok(Site {
@@ -212,9 +215,11 @@ pub fn preset(name: &str) -> Result<&'static Preset, Failure> {
 /// cluster that sleeps wakes within seconds.
 const REACH_LIMIT: Duration = Duration::from_secs(30);
 
-fn now_s() -> i64 {
+/// 32 bits that no other run of this database should have, above the bits of
+/// reps and rows.
+fn own_ids() -> i64 {
     let since = Clock::real().wall().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_secs()).unwrap_or(0) & 0x7fff_ffff
-    })
+    let now_ns = since.map_or(0, |since| since.as_nanos() as u64);
+    let bits = rng(now_ns, Purpose::Ids, u64::from(std::process::id())).next_u32();
+    i64::from(bits) << 31
 }

@@ -13,6 +13,8 @@ pub enum Purpose {
     Inputs,
     /// The simulated cluster behind a rep.
     Simulator,
+    /// Row ids of a run.
+    Ids,
 }
 
 /// The generator of `purpose` for one member (a writer, a rep) of a run.

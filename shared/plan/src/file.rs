@@ -22,8 +22,8 @@ pub(crate) const MAX_BATCH: u64 = 100;
 pub(crate) const MAX_TRANSACTION_BYTES: u64 = 10 * 1024 * 1024;
 /// The payload begins with the operation's id, which takes this much.
 pub(crate) const MIN_PAYLOAD: u64 = 16;
-/// A column of DSQL holds no more.
-pub(crate) const MAX_PAYLOAD: u64 = 1024 * 1024;
+/// A column of DSQL holds 1 MiB, its own header included.
+pub(crate) const MAX_PAYLOAD: u64 = 1_000_000;
 /// Records of one rep: what verification can still hold in memory.
 pub(crate) const MAX_RECORDS: u64 = 10_000_000;
 /// Repetitions of a cell.

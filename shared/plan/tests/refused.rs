@@ -113,7 +113,7 @@ const TOGETHER: &[&str] = &[
     r#""writers": [8, 200], "streams": 100"#,
     r#""streams": [1, 10000], "writers": 2"#,
     r#""batch": [1, 100], "payload_bytes": 104858"#,
-    r#""payload_bytes": [100, 1048576], "batch": 100"#,
+    r#""payload_bytes": [100, 1000000], "batch": 100"#,
     r#""records": 4, "writers": 8"#,
     r#""writers": [1, 129]"#,
     r#""records": 10000000, "streams": 2"#,
