@@ -28,7 +28,8 @@ pub enum Command {
         after_help = "Examples:\n  fabric run events/sweeps/quickstart.json\n  fabric run events/sweeps/hash-chain.json --out results --seed 7\n  fabric run events/sweeps/quickstart.json --on postgres://user@localhost/db\n\nExit codes: 0 pass, 1 bad usage, 2 incomplete or invalid, 3 a threshold or an invariant broken."
     )]
     Run(RunArgs),
-    /// Run one append cell given by flags, as the seed's harness does
+    /// Run one append cell given by flags, on sim:us-pair-workstation unless --on
+    /// says otherwise
     #[command(
         after_help = "Examples:\n  fabric append --writers 8 --appends-per-writer 16 --dry-run\n  fabric append --writers 8 --appends-per-writer 50 --batch 50\n  fabric append --writers 8 --appends-per-writer 16 --streams 4"
     )]

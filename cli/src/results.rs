@@ -99,7 +99,7 @@ pub fn print(text: &str) {
 fn sweep_info(plan: &Plan, sites: &BTreeMap<String, Site>) -> SweepInfo {
     let targets = plan.targets.iter().filter_map(|spec| {
         let site = sites.get(&spec.name)?;
-        let simulated = matches!(site.database, Database::Simulated(_));
+        let simulated = site.is_simulated();
         Some(TargetInfo {
             name: spec.name.clone(),
             url: spec.url().to_owned(),

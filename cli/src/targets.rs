@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use clock::Clock;
 use drive::{Purpose, rng};
-use plan::{AddressKind, Plan, TargetSpec};
+use plan::{AddressKind, Isolation, Plan, TargetSpec};
 use rand::Rng;
 use sim::{Cluster, FaultPlan, Preset};
 use target::{BoxFuture, Dial, Stream, Target};
@@ -47,6 +47,8 @@ pub struct Live {
     pub target: Target,
     /// What it says of its version.
     pub server_version: Option<String>,
+    /// It is a simulator that is served over TCP.
+    pub simulated: bool,
 }
 
 impl Live {
@@ -60,14 +62,16 @@ impl Live {
             .map_err(|error| Failure::Other(format!("cannot start a runtime: {error}")))?;
         let clock = Clock::real();
         let target = Target::from_url(url, clock)?;
-        let server_version = runtime
+        let (server_version, simulated) = runtime
             .block_on(async {
                 let mut version = None;
+                let mut simulated = false;
                 for endpoint in 0..target.endpoints().len() {
                     let conn = target.connect(endpoint, clock.now() + REACH_LIMIT).await?;
                     version = target.server_version(&conn).await.ok();
+                    simulated |= target.is_simulated(&conn).await;
                 }
-                Ok(version)
+                Ok((version, simulated))
             })
             .map_err(|source| Failure::Unreachable {
                 name: name.to_owned(),
@@ -77,6 +81,7 @@ impl Live {
             runtime,
             target,
             server_version,
+            simulated,
         })
     }
 
@@ -100,6 +105,22 @@ impl Site {
         let cluster = Cluster::new(simulated.preset, seed, simulated.faults.clone(), clock);
         let names = cluster.endpoints();
         Target::simulator(names, Arc::new(Pipes(cluster)), clock)
+    }
+
+    /// Whether its figures are simulated ones.
+    pub fn is_simulated(&self) -> bool {
+        match &self.database {
+            Database::Simulated(_) => true,
+            Database::Live(live) => live.simulated,
+        }
+    }
+
+    /// Whether it has an isolation level, as it stands in BEGIN.
+    pub fn has_isolation(&self, level: Isolation) -> bool {
+        match &self.database {
+            Database::Simulated(_) => level == Isolation::RepeatableRead,
+            Database::Live(live) => live.target.supports_isolation(level.sql()),
+        }
     }
 
     /// Names of its endpoints.
@@ -181,8 +202,18 @@ pub fn site(spec: &TargetSpec, faults: &FaultPlan) -> Result<Site, Failure> {
     let (database, id_base) = match url.strip_prefix("sim:") {
         Some(name) => {
             let preset = preset(name)?;
+            faults
+                .check(preset.regions.len())
+                .map_err(|problem| Failure::Other(format!("--faults: {problem}")))?;
             let faults = faults.clone();
             (Database::Simulated(Simulated { preset, faults }), 0)
+        }
+        None if !faults.is_none() => {
+            return Err(Failure::Other(format!(
+                "--faults: target {} is no embedded simulator, and only those can be made to \
+                 fail; leave it out, or serve one with `fabric sim serve --faults`",
+                spec.name
+            )));
         }
         None => (
             Database::Live(Box::new(Live::reach(&spec.name, url)?)),

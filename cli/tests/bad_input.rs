@@ -1,6 +1,8 @@
 //! What is refused, is refused before anything starts: one line on stderr that
 //! names the place and what to do, exit code 1, nothing written.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{Ran, fabric, out_dir, sweep_file};

@@ -6,6 +6,8 @@
 //! not printed in the report its bound says so. Budget: two seeds, about 4 s each
 //! on two cores (release).
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::{fabric, shipped, summary};

@@ -1,5 +1,7 @@
 //! Whole runs, as a user makes them.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use std::path::Path;

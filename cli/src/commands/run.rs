@@ -1,9 +1,10 @@
 //! `fabric run`: a whole sweep, from here.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use drive::StopHandle;
-use plan::{Overrides, Plan};
+use plan::{AddressKind, Overrides, Params, Plan};
 use sim::FaultPlan;
 
 use crate::args::{Output, RunArgs};
@@ -11,7 +12,7 @@ use crate::failure::Failure;
 use crate::progress::Screen;
 use crate::results;
 use crate::runner::{self, Settings};
-use crate::targets;
+use crate::targets::{self, Site};
 
 /// Runs a sweep file.
 ///
@@ -46,7 +47,39 @@ pub fn read(sweep: &Path, overrides: &crate::args::Overrides) -> Result<Plan, Fa
 /// The first that it has not, with those that it has.
 pub fn check_presets(plan: &Plan) -> Result<(), Failure> {
     let presets: Vec<&str> = sim::presets().iter().map(|preset| preset.name).collect();
-    plan.check_presets(&presets).map_err(in_plan)
+    plan.check_presets(&presets).map_err(in_plan)?;
+    for target in &plan.targets {
+        if let AddressKind::Simulator { preset } = target.address.kind() {
+            let regions = &targets::preset(preset)?.regions;
+            let names: Vec<String> = regions.iter().map(|r| r.name.to_owned()).collect();
+            plan.check_placements(&target.name, &names)
+                .map_err(in_plan)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that every cell's target has what the cell asks of it.
+fn check_cells(plan: &Plan, sites: &BTreeMap<String, Site>) -> Result<(), Failure> {
+    for (name, site) in sites {
+        plan.check_placements(name, &site.endpoints())
+            .map_err(in_plan)?;
+    }
+    for cell in &plan.cells {
+        let Params::Append(params) = &cell.params;
+        let level = params.isolation;
+        if let Some(site) = sites.get(&cell.target)
+            && !site.has_isolation(level)
+        {
+            return Err(Failure::Other(format!(
+                "cell {}: target {} has no isolation level {}; it takes repeatable_read",
+                cell.id,
+                cell.target,
+                level.sql()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The overrides as the plan takes them.
@@ -68,10 +101,7 @@ pub fn execute(plan: &Plan, output: &Output) -> Result<u8, Failure> {
         eprintln!("note: {note}");
     }
     let sites = targets::resolve(plan, &faults)?;
-    for (name, site) in &sites {
-        plan.check_placements(name, &site.endpoints())
-            .map_err(in_plan)?;
-    }
+    check_cells(plan, &sites)?;
     let out = output
         .out
         .clone()

@@ -63,10 +63,32 @@ pub fn serve(args: &ServeArgs) -> Result<u8, Failure> {
                 )
             });
         }
+        if args.auth {
+            lines.push_str(&as_pair(&servers, args));
+        }
         results::print(&lines);
         servers.run(stop.wait()).await;
         Ok(0)
     })
+}
+
+/// How all endpoints together are given to another command.
+fn as_pair(servers: &Servers, args: &ServeArgs) -> String {
+    let served = servers.served();
+    let hosts: Vec<String> = served
+        .iter()
+        .map(|served| format!("{}:{}", served.host, served.address.port()))
+        .collect();
+    let ca = match &args.ca_file {
+        Some(path) => path.display().to_string(),
+        None => "FILE (write it with --ca-file FILE)".to_owned(),
+    };
+    format!(
+        "with the same AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY:\n  \
+         FABRIC_CA_FILE={ca} fabric run SWEEP --on 'dsql://{}?hostaddr={}'\n",
+        hosts.join(","),
+        args.host
+    )
 }
 
 fn credentials() -> Result<Credentials, Failure> {

@@ -1,6 +1,6 @@
 //! Runs the command as a user does.
 
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code, missing_docs, clippy::unwrap_used)]
 
 use std::path::Path;
 use std::process::Command;

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! A writer is a closed loop over one connection: an operation is planned at
-//! the instant the one before it ended. [`operation`] is the only retry loop in
+//! the instant the one before it ended. `operation` is the only retry loop in
 //! the fabric; what is retried and for how long is data ([`plan::Retry`]).
 //!
 //! # Rules that the numbers rest on

@@ -172,7 +172,8 @@ pub async fn run_shard<W: Workload>(
         _ => None,
     };
 
-    let limit = clock.now() + PROBE_AFTER_LIMIT;
+    let over = clock.now();
+    let limit = over + PROBE_AFTER_LIMIT;
     let after = round_trips(target, &context.load, limit).await;
     let stopped = context.stop.is_set();
     let aborted = context.is_aborted();
@@ -180,6 +181,10 @@ pub async fn run_shard<W: Workload>(
     context.record(|recorder| report = Some(std::mem::take(recorder).finish()));
     let mut report = report.unwrap_or_default();
     report.result.stopped = stopped;
+    if stopped && let Some(window_us) = &mut report.result.window_us {
+        let open = over.since(start).as_micros();
+        *window_us = (*window_us).min(u64::try_from(open).unwrap_or(u64::MAX));
+    }
     report.result.aborted = aborted;
     report.result.cpu_peak_pct = cpu_pct;
     // An endpoint that is gone by now has no round trip after the window; that

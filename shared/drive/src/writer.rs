@@ -39,7 +39,7 @@ pub(crate) async fn write<W: Workload>(context: &Context<'_, W>, index: u32, mut
             operation: &mut operation,
             pauses: &mut pauses,
         }
-        .to_end(planned)
+        .end(planned)
         .await;
         planned = ended.ended;
         let starved = ended.outcome == Outcome::Failed("starved");

@@ -5,6 +5,8 @@
 //! Budget: about a minute on two cores (release). FABRIC_TEST_FAST cuts it to a
 //! tenth; FABRIC_TEST_SEED runs one seed alone and prints what it saw.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

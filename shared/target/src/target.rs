@@ -208,6 +208,17 @@ impl Target {
             .ok_or_else(|| SqlFailure::new(Class::Other, "SHOW server_version gave no row"))
     }
 
+    /// Whether a simulator answers, served over TCP or embedded: it has a
+    /// parameter that no database has. An error counts as no.
+    pub async fn is_simulated(&self, conn: &Conn) -> bool {
+        let shown = conn.client.simple_query("SHOW fabric.simulator").await;
+        shown.is_ok_and(|answer| {
+            answer
+                .iter()
+                .any(|message| matches!(message, SimpleQueryMessage::Row(_)))
+        })
+    }
+
     /// A uniform span from 0 to `limit`.
     pub(crate) fn jitter_up_to(&self, limit: Duration) -> Duration {
         let share: f64 = self.jitter().random();

@@ -350,6 +350,8 @@ const FIXED: &[(&str, &str)] = &[
     ("block_size", "8192"),
     ("default_transaction_isolation", "repeatable read"),
     ("default_transaction_read_only", "off"),
+    // Not DSQL's: by it a client can tell that it talks to a simulator.
+    ("fabric.simulator", "on"),
     ("in_hot_standby", "off"),
     ("integer_datetimes", "on"),
     ("is_superuser", "off"),
