@@ -1,4 +1,7 @@
-//! The command line.
+//! The command line. Comments here are its help texts, so what looks like a link
+//! in them is meant as it stands.
+
+#![allow(rustdoc::broken_intra_doc_links)]
 
 use std::path::PathBuf;
 

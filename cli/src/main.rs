@@ -1,7 +1,7 @@
 //! The `fabric` command: plans and runs load sweeps against Aurora DSQL,
 //! PostgreSQL or the embedded simulator, and shows their results.
 //!
-//! The main path, for `fabric run SWEEP`: [`commands::run`] reads the sweep and
+//! The main path, for `fabric run SWEEP`: `commands::run` reads the sweep and
 //! asks `plan` for cells; [`targets`] turns target URLs into databases;
 //! [`runner`] runs every rep of every cell with `drive` (in parallel on
 //! simulated clusters, one after the other on real ones); [`results`] has
