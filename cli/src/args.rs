@@ -94,8 +94,8 @@ pub struct Output {
     pub faults: Option<String>,
     /// Cells that run side by side on simulated clusters; results do not
     /// depend on it [default: one per core]
-    #[arg(long, value_name = "N")]
-    pub jobs: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
 }
 
 /// `fabric run`

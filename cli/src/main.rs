@@ -26,10 +26,13 @@ fn main() -> ExitCode {
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are answers, anything else is bad usage.
-            let code = u8::from(error.use_stderr());
+            if error.use_stderr() {
+                eprintln!("{}", one_line(&error.to_string()));
+                return ExitCode::from(1);
+            }
+            // Help and version are answers. A reader that has gone is no error.
             let _ = error.print();
-            return ExitCode::from(code);
+            return ExitCode::SUCCESS;
         }
     };
     tracing_subscriber::fmt()
@@ -44,4 +47,14 @@ fn main() -> ExitCode {
             ExitCode::from(1)
         }
     }
+}
+
+/// A usage error in one line: what is wrong, without the usage that follows it.
+fn one_line(error: &str) -> String {
+    let told = error.lines().map(str::trim);
+    let told: Vec<&str> = told
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("tip:"))
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
+        .collect();
+    format!("{} (see --help)", told.join(" "))
 }

@@ -66,7 +66,7 @@ pub fn publish(
         .any(|cell| cell.raw)
         .then_some(&results.rows[..]);
     let files = report::write_all(out, &summary, &run, rows)?;
-    print(&report::terminal(&summary, style()));
+    print(&report::terminal(&summary, style()))?;
     for file in files {
         eprintln!("wrote {}", file.display());
     }
@@ -90,10 +90,20 @@ pub fn style() -> report::Style {
 }
 
 /// Writes to stdout; a reader that has closed it (`| head`) is no error.
-pub fn print(text: &str) {
+///
+/// # Errors
+/// When it can't be written to for another reason, such as a full disk.
+pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes());
-    let _ = stdout.flush();
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::Other(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn sweep_info(plan: &Plan, sites: &BTreeMap<String, Site>) -> SweepInfo {

@@ -62,6 +62,62 @@ fn sweep_files() {
 }
 
 #[test]
+fn what_a_target_has_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = r#"{"name": "t", "preset": "single-region", "blocks": [
+        {"name": "A", "workload": "append", "isolation": "serializable"}]}"#;
+    let file = sweep_file(dir.path(), text);
+    let out = out_dir(dir.path());
+    let ran = fabric(&["run", &file, "--out", &out]);
+    refused(&ran, &["cell A", "SERIALIZABLE", "repeatable_read"]);
+    assert!(!std::path::Path::new(&out).exists());
+}
+
+#[test]
+fn fault_plans() {
+    let sweep = common::shipped("quickstart.json");
+    for (plan, words) in [
+        (
+            r#"{"drop_after_commit": 2}"#,
+            vec!["drop_after_commit", "between 0 and 1"],
+        ),
+        (r#"{"drop_after_commit": -1}"#, vec!["drop_after_commit"]),
+        (
+            r#"{"drop_before_commit": 0.6, "drop_after_commit": 0.6}"#,
+            vec!["over 1"],
+        ),
+        (r#"{"late_ms": {"min": 10, "max": 1}}"#, vec!["late_ms"]),
+        (
+            r#"{"frozen": [{"endpoint": 9, "from_ms": 0, "to_ms": 5}]}"#,
+            vec!["endpoint 9"],
+        ),
+        (
+            r#"{"frozen": [{"endpoint": 0, "from_ms": 0, "to_ms": 1e18}]}"#,
+            vec!["frozen"],
+        ),
+        (r#"{"drop": 0.1}"#, vec!["drop_before_commit"]),
+        ("no/such/file", vec!["no/such/file"]),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let out = out_dir(dir.path());
+        refused(
+            &fabric(&["run", &sweep, "--faults", plan, "--out", &out]),
+            &words,
+        );
+    }
+    let Some(url) = common::postgres() else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let out = out_dir(dir.path());
+    let faults = r#"{"drop_after_commit": 0.1}"#;
+    let ran = fabric(&[
+        "run", &sweep, "--on", &url, "--faults", faults, "--out", &out,
+    ]);
+    refused(&ran, &["--faults", "simulator"]);
+}
+
+#[test]
 fn a_missing_sweep_file() {
     refused(
         &fabric(&["run", "no/such/sweep.json"]),
@@ -125,6 +181,10 @@ fn flags() {
         ),
         (vec!["show", "no/such/dir"], vec!["no/such/dir"]),
         (vec!["verify", "no/such/file"], vec!["no/such/file"]),
+        (vec!["run"], vec!["SWEEP", "--help"]),
+        (vec!["fly"], vec!["fly"]),
+        (vec!["append", "--seed", "-1"], vec!["-1"]),
+        (vec!["append", "--jobs", "0"], vec!["--jobs", "1..=1024"]),
     ] {
         refused(&fabric(&args), &words);
     }

@@ -152,6 +152,97 @@ fn faults_are_survived_and_counted() {
 }
 
 #[test]
+fn a_warm_up_before_a_number_of_records_is_not_measured() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = r#"{"name": "w", "preset": "us-pair-in-region", "blocks": [
+        {"name": "A", "workload": "append", "records": 100, "warmup_s": 1, "reps": 1}]}"#;
+    let out = out_dir(dir.path());
+    let ran = fabric(&["run", &sweep_file(dir.path(), text), "--out", &out]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let rep = &summary(&out)["cells"][0]["reps"][0];
+    let committed = rep["committed"].as_u64().unwrap();
+    assert!((1..100).contains(&committed), "{committed}");
+    assert_eq!(rep["planned"], committed);
+    assert_eq!(rep["verify"]["rows"], 100);
+}
+
+/// A served simulator, stopped when the test ends.
+struct Server(std::process::Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The whole way in: a pair of endpoints, verified TLS, SNI, signed tokens.
+#[test]
+fn a_served_simulator_is_reached_as_dsql_and_reported_as_simulated() {
+    let dir = tempfile::tempdir().unwrap();
+    let ca = dir.path().join("ca.pem");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fabric"));
+    let child = command
+        .args([
+            "sim",
+            "serve",
+            "--preset",
+            "us-pair-in-region",
+            "--port",
+            "0",
+        ])
+        .args(["--auth", "--ca-file", ca.to_str().unwrap()])
+        .env("AWS_ACCESS_KEY_ID", "AKIATEST")
+        .env("AWS_SECRET_ACCESS_KEY", "test-secret")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut server = Server(child);
+    let told = std::io::BufReader::new(server.0.stdout.take().unwrap());
+    let url = std::io::BufRead::lines(told)
+        .map(|line| line.unwrap())
+        .find_map(|line| {
+            Some(
+                line.split_once("--on '")?
+                    .1
+                    .trim_end_matches('\'')
+                    .to_owned(),
+            )
+        })
+        .unwrap();
+
+    let run = |secret: &str, out: &Path| {
+        Command::new(env!("CARGO_BIN_EXE_fabric"))
+            .args(["append", "--writers", "2", "--appends-per-writer", "4"])
+            .args(["--reps", "1", "--on", &url, "--out", out.to_str().unwrap()])
+            .env("FABRIC_CA_FILE", &ca)
+            .env("AWS_ACCESS_KEY_ID", "AKIATEST")
+            .env("AWS_SECRET_ACCESS_KEY", secret)
+            .output()
+            .unwrap()
+    };
+    let out = dir.path().join("out");
+    let ran = run("test-secret", &out);
+    assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    let summary = summary(out.to_str().unwrap());
+    assert_eq!(summary["simulated"], true);
+    let cell = &summary["cells"][0];
+    assert_eq!(cell["merged"]["committed"], 8);
+    assert_eq!(cell["merged"]["verify"]["ok"], true);
+    let endpoints = cell["merged"]["by_endpoint"].as_object().unwrap();
+    assert_eq!(
+        endpoints.keys().collect::<Vec<_>>(),
+        ["us-east-1", "us-east-2"]
+    );
+
+    let refused = run("another-secret", &dir.path().join("refused"));
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(told.contains("access denied"), "{told}");
+    assert!(!told.contains("another-secret"));
+}
+
+#[test]
 fn ctrl_c_keeps_what_was_measured_and_exits_with_2() {
     let Some(url) = common::postgres() else {
         return;
@@ -202,6 +293,8 @@ fn ctrl_c_keeps_what_was_measured_and_exits_with_2() {
     let merged = &summary["cells"][0]["merged"];
     assert!(merged["committed"].as_u64().unwrap() > 0);
     assert_eq!(merged["verify"]["ok"], true);
+    // The window was open for seconds, not for the ten minutes that were planned.
+    assert!(merged["span_s"].as_f64().unwrap() < 60.0);
 }
 
 /// Waits until a stream has records; at most 30 s.

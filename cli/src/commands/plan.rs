@@ -28,7 +28,7 @@ pub fn print(plan: &Plan, json: bool) -> Result<u8, Failure> {
         let both = serde_json::json!({ "plan": plan, "estimate": estimate });
         let text = serde_json::to_string_pretty(&both)
             .map_err(|error| Failure::Other(error.to_string()))?;
-        results::print(&format!("{text}\n"));
+        results::print(&format!("{text}\n"))?;
         return Ok(0);
     }
     let mut table = Table::new();
@@ -78,7 +78,7 @@ pub fn print(plan: &Plan, json: bool) -> Result<u8, Failure> {
     for line in estimate.basis.iter().chain(&plan.notes) {
         out.push_str(&format!("- {line}\n"));
     }
-    results::print(&out);
+    results::print(&out)?;
     Ok(0)
 }
 

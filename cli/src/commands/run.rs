@@ -111,7 +111,7 @@ pub fn execute(plan: &Plan, output: &Output) -> Result<u8, Failure> {
     let (handle, stop) = drive::stop();
     stop_on_interrupt(handle);
     let settings = Settings {
-        jobs: output.jobs.unwrap_or_else(cores).max(1),
+        jobs: output.jobs.map_or_else(cores, usize::from),
         stop,
     };
     let screen = Screen::new(plan);

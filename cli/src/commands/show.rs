@@ -15,6 +15,6 @@ pub fn show(args: &ShowArgs) -> Result<u8, Failure> {
     } else {
         report::terminal(&summary, results::style())
     };
-    results::print(&text);
+    results::print(&text)?;
     Ok(report::exit_code(&summary))
 }

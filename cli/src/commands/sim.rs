@@ -66,7 +66,7 @@ pub fn serve(args: &ServeArgs) -> Result<u8, Failure> {
         if args.auth {
             lines.push_str(&as_pair(&servers, args));
         }
-        results::print(&lines);
+        results::print(&lines)?;
         servers.run(stop.wait()).await;
         Ok(0)
     })
@@ -112,7 +112,7 @@ pub fn presets(json: bool) -> Result<u8, Failure> {
         let all: Vec<_> = sim::presets().iter().map(as_json).collect();
         let text = serde_json::to_string_pretty(&all)
             .map_err(|error| Failure::Other(error.to_string()))?;
-        results::print(&format!("{text}\n"));
+        results::print(&format!("{text}\n"))?;
         return Ok(0);
     }
     let mut out = String::new();
@@ -137,7 +137,7 @@ pub fn presets(json: bool) -> Result<u8, Failure> {
         }
         out.push_str(&format!("{table}\n\n"));
     }
-    results::print(&out);
+    results::print(&out)?;
     Ok(0)
 }
 

@@ -26,17 +26,17 @@ pub fn verify(args: &VerifyArgs) -> Result<u8, Failure> {
         (None, None) => return Err(Failure::Other("give a file, or --on TARGET".to_owned())),
     };
     for problem in &verified.problems {
-        results::print(&format!("{problem}\n"));
+        results::print(&format!("{problem}\n"))?;
     }
     let rows = verified.step.rows;
     if verified.ok {
         results::print(&format!(
             "verified: {rows} records, every link and hash as it must be\n"
-        ));
+        ))?;
         Ok(0)
     } else {
         let n = verified.problems.len();
-        results::print(&format!("NOT verified: {n} problems in {rows} records\n"));
+        results::print(&format!("NOT verified: {n} problems in {rows} records\n"))?;
         Ok(3)
     }
 }

@@ -68,7 +68,9 @@ pub(super) async fn run(
         job.load_seed(),
         target.clock(),
     );
-    let planned = params.operations();
+    // What a warm-up takes of the shares is not measured; how much that is shows
+    // only afterwards.
+    let planned = params.operations().filter(|_| params.warmup_s <= 0.0);
     let writers = match place(params.total_writers(), target, |writer, names| {
         params.placement.endpoint_of(writer, names)
     }) {
@@ -88,10 +90,17 @@ pub(super) async fn run(
         open_limit: OPEN_LIMIT,
     };
     let stop = stop.clone();
-    phases(job, &append, load, planned, target, stop, progress).await
+    let ids = append.stream_ids();
+    let rows = match (ids.first(), ids.last()) {
+        (Some(first), Some(last)) => format!("streams {first} to {last} and their records"),
+        _ => "none".to_owned(),
+    };
+    phases(job, &append, load, planned, target, stop, progress, &rows).await
 }
 
-/// The phases around the load, the same for every workload.
+/// The phases around the load, the same for every workload. `rows` names those
+/// that the rep makes, for the case that they have to be left.
+#[allow(clippy::too_many_arguments)]
 async fn phases<W: Workload>(
     job: &Job<'_>,
     workload: &W,
@@ -100,6 +109,7 @@ async fn phases<W: Workload>(
     target: &Target,
     stop: Stop,
     progress: &Arc<Progress>,
+    rows: &str,
 ) -> Done {
     let prepared = match drive::prepare(workload, target).await {
         Ok(step) => step,
@@ -130,7 +140,7 @@ async fn phases<W: Workload>(
             Some(verified.ok)
         }
         Err(failure) => {
-            error = Some(broke("verify", failure));
+            error = Some(left_behind("verify", failure, rows));
             None
         }
     };
@@ -138,7 +148,7 @@ async fn phases<W: Workload>(
     if ok == Some(true) {
         match drive::clean(workload, target).await {
             Ok(step) => clean = Some(step_report(step)),
-            Err(failure) => error = Some(broke("clean", &failure)),
+            Err(failure) => error = Some(left_behind("clean", &failure, rows)),
         }
     }
     let ShardReport { result, rows, .. } = shard;
@@ -203,6 +213,11 @@ fn one_worker(job: &Job<'_>) -> RepReport {
         workers_reported: 1,
         ..RepReport::default()
     }
+}
+
+/// A step that failed after the load, and what it left in the database.
+fn left_behind(step: &str, failure: &SqlFailure, rows: &str) -> RepError {
+    RepError::Run(format!("{step}: {failure}; these rows were left: {rows}"))
 }
 
 /// A step that failed, in one line.

@@ -65,17 +65,17 @@ impl Recorder {
         part.latencies.connect.record(took);
     }
 
-    /// Operations that a writer never started.
-    pub(crate) fn skipped(&mut self, endpoint: usize, n: u64) {
+    /// An operation that a writer never started.
+    pub(crate) fn skipped(&mut self, endpoint: usize, kind: &'static str) {
         let name = self.endpoints[endpoint].clone();
         let result = &mut self.report.result;
-        let parts = [
+        for part in [
             &mut result.total,
             result.by_endpoint.entry(name).or_default(),
-        ];
-        for part in parts {
-            part.counts.planned += n;
-            part.counts.skipped += n;
+            result.by_operation.entry(kind.to_owned()).or_default(),
+        ] {
+            part.counts.planned += 1;
+            part.counts.skipped += 1;
         }
     }
 

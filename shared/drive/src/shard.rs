@@ -181,7 +181,10 @@ pub async fn run_shard<W: Workload>(
     context.record(|recorder| report = Some(std::mem::take(recorder).finish()));
     let mut report = report.unwrap_or_default();
     report.result.stopped = stopped;
-    if stopped && let Some(window_us) = &mut report.result.window_us {
+    // A window that was cut short is as long as it was open.
+    if (stopped || aborted)
+        && let Some(window_us) = &mut report.result.window_us
+    {
         let open = over.since(start).as_micros();
         *window_us = (*window_us).min(u64::try_from(open).unwrap_or(u64::MAX));
     }

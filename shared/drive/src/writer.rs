@@ -25,10 +25,14 @@ pub(crate) async fn write<W: Workload>(context: &Context<'_, W>, index: u32, mut
             // A share bounded by time has no operations left to skip: in a
             // closed loop they are only planned when they start.
             if context.window.end.is_none() {
-                let rest = (n + 1..)
-                    .take_while(|n| context.workload.operation(&mut writer, *n).is_some())
-                    .count() as u64;
-                context.record(|recorder| recorder.skipped(slot.endpoint, 1 + rest));
+                let mut next = Some(operation);
+                let mut n = n;
+                while let Some(skipped) = next {
+                    let kind = context.workload.kind(&skipped);
+                    context.record(|recorder| recorder.skipped(slot.endpoint, kind));
+                    n += 1;
+                    next = context.workload.operation(&mut writer, n);
+                }
             }
             return;
         }
