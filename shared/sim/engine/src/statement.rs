@@ -495,7 +495,8 @@ fn show(variable: &[ast::Ident]) -> Result<PlannedStatement> {
         }
         "transaction isolation level" => "transaction_isolation".to_owned(),
         "time zone" => "TimeZone".to_owned(),
-        _ => name,
+        // The parser has dropped the dots of a name such as `app.user`.
+        _ => name.replace(' ', "."),
     };
     let known = known(&name).ok_or_else(|| unrecognized(&name))?;
     Ok(one_text_column(Plan::Utility(Utility::Show(known)), known))
