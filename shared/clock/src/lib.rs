@@ -6,7 +6,7 @@
 //! - **real**: the machine's monotonic clock. Waits end within about a tenth
 //!   of a millisecond of their instant: tokio's own timers round up to the next
 //!   millisecond, which would bend every latency of a few milliseconds, so
-//!   waits are handed to one timer thread ([`precise`]) that sleeps on a
+//!   waits are handed to one timer thread (`precise`) that sleeps on a
 //!   condition variable. No core is spun.
 //! - **simulated**: a paused tokio clock on a single thread. tokio jumps to the
 //!   next timer whenever nothing can run, so a simulated hour costs what its
