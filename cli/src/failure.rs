@@ -31,7 +31,9 @@ pub enum Failure {
     #[error(transparent)]
     Target(#[from] target::TargetError),
     /// A target was reached for and not got.
-    #[error("target {name}: {source}")]
+    #[error(
+        "target {name}: {source}; check that it runs, its address and the credentials, or name another with --on TARGET"
+    )]
     Unreachable {
         /// Its name in the sweep.
         name: String,

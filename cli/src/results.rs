@@ -24,7 +24,11 @@ pub struct Started {
 /// # Errors
 /// When the folder cannot be made or written to.
 pub fn claim(out: &Path) -> Result<Started, Failure> {
-    report::prepare_folder(out)?;
+    report::prepare_folder(out).map_err(|error| {
+        Failure::Other(format!(
+            "{error}; give a folder that can be written with --out DIR"
+        ))
+    })?;
     let clock = Clock::real();
     Ok(Started {
         clock,
