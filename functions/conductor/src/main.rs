@@ -1,0 +1,3 @@
+//! The conductor function.
+
+fn main() {}

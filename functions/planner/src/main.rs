@@ -1,0 +1,3 @@
+//! The planner function.
+
+fn main() {}

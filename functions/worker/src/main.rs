@@ -1,0 +1,3 @@
+//! The worker function.
+
+fn main() {}
