@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/dsql-fabric
+# shellcheck disable=SC2034
 default_stack=dsql-fabric
 export SAM_CLI_TELEMETRY=0
 
@@ -36,7 +37,7 @@ install_venv() {
 # What `sam build` runs beside cargo.
 need_build_tools() {
     local tool
-    for tool in cargo make cc; do
+    for tool in cargo make cc strip; do
         command -v "$tool" >/dev/null || die "'$tool' is needed to build the functions"
     done
 }
@@ -49,8 +50,8 @@ sam_build() {
         tail -n 40 "$1" >&2
         die "sam build failed; all of it is in $1"
     }
-    ls -l "$root"/.aws-sam/build/*/bootstrap |
-        awk '{ n = split($NF, path, "/"); printf "  %s: %.1f MB\n", path[n - 1], $5 / 1e6 }'
+    wc -c "$root"/.aws-sam/build/*/bootstrap |
+        awk '$2 != "total" { n = split($2, path, "/"); printf "  %s: %.1f MB\n", path[n - 1], $1 / 1e6 }'
 }
 
 # sam_deploy LOG STACK REGION KEY=VALUE…
