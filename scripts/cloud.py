@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 SETTINGS = Config(connect_timeout=5, read_timeout=60, retries={"max_attempts": 3})
 
@@ -102,6 +102,11 @@ def listed(region):
         "event sources": count("lambda", "list_event_source_mappings", "EventSourceMappings"),
         "log groups": count("logs", "describe_log_groups", "logGroups"),
         "schedules": count("scheduler", "list_schedules", "Schedules"),
+        "roles": sum(
+            role["RoleName"].endswith(f"-{region}")
+            for page in client("iam", region).get_paginator("list_roles").paginate()
+            for role in page["Roles"]
+        ),
         "alarms": count("cloudwatch", "describe_alarms", "MetricAlarms"),
         "dashboards": count("cloudwatch", "list_dashboards", "DashboardEntries"),
     }
@@ -159,5 +164,5 @@ def main(command, *arguments):
 if __name__ == "__main__":
     try:
         sys.exit(main(*(sys.argv[1:] or ["help"])))
-    except ClientError as error:
+    except (BotoCoreError, ClientError) as error:
         raise SystemExit(f"error: {error}") from None

@@ -65,7 +65,7 @@ sam_deploy() {
     say "deploying $stack to $region"
     sam deploy --template-file "$root/.aws-sam/build/template.yaml" \
         --stack-name "$stack" --region "$region" --resolve-s3 --s3-prefix "$stack" \
-        --capabilities CAPABILITY_IAM --tags "dsql-fabric:stack=$stack" \
+        --capabilities CAPABILITY_NAMED_IAM --tags "dsql-fabric:stack=$stack" \
         --no-confirm-changeset --no-fail-on-empty-changeset --no-progressbar \
         --parameter-overrides "${overrides[@]}" >"$log" 2>&1 || {
         tail -n 40 "$log" >&2
