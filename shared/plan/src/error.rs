@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Why a sweep is refused. Its text is one line, names the place and says what
 /// would be accepted; it never repeats a URL, which may hold a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +39,7 @@ impl SweepError {
 }
 
 /// A path in the sweep file, such as `blocks[2].retry.base_ms`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place(String);
 
 impl Place {

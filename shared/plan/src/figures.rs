@@ -61,7 +61,14 @@ const QUANTILES: &[&str] = &["n", "p50", "p95", "p99", "p999", "max"];
 
 const UNKNOWN: &[&str] = &["total", "committed", "absent", "unresolved"];
 
-const INSTRUMENT: &[&str] = &["cpu_peak_pct", "rate_reached_pct", "clock_offset_ms"];
+const INSTRUMENT: &[&str] = &[
+    "cpu_peak_pct",
+    "rate_reached_pct",
+    "clock_offset_ms",
+    "start_late_ms",
+    "start_spread_ms",
+    "handover_gap_ms",
+];
 
 fn figures() -> Vec<String> {
     let mut all: Vec<String> = COUNTS.iter().map(|&name| name.to_owned()).collect();

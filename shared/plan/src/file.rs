@@ -8,10 +8,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
 use crate::cell::{AppendParams, Isolation, Placement, Retry, SplitTag, Trips};
+use crate::fleet::Fleet;
 use crate::scalar::{Axis, One};
 use crate::target::Address;
 use crate::value::{
-    Decimal, Figure, Flag, Host, Limit, Name, OrNull, Prose, SqlState, Where, Whole, Word,
+    Decimal, Figure, Flag, Host, Limit, Name, OrNull, Prose, Region, SqlState, Where, Whole, Word,
 };
 
 /// Connections that a DSQL cluster takes.
@@ -44,6 +45,10 @@ const MINUTE_US: u64 = 60_000_000;
 
 pub(crate) type Seed = Whole<0, MAX_SEED>;
 pub(crate) type Reps = Whole<1, MAX_REPS>;
+/// Workers of a wave: Lambda runs 1,000 at once in an account by default.
+pub(crate) type Workers = Whole<1, 1_000>;
+/// A Lambda has 1,024 file descriptors, and needs some for itself.
+pub(crate) type ConnectionsPerWorker = Whole<1, 900>;
 
 /// Repetitions where a block does not say.
 pub(crate) const DEFAULT_REPS: u32 = 3;
@@ -103,6 +108,9 @@ pub(crate) struct SweepFile {
         extend("minItems" = 1, "maxItems" = MAX_TARGETS)
     )]
     pub targets: Option<Vec<TargetFile>>,
+    /// How a fleet runs the sweep. A run from one machine does without.
+    #[serde(default)]
+    pub fleet: FleetFile,
     /// Values that every block inherits which does not give its own.
     #[schemars(schema_with = "defaults_schema")]
     #[serde(default)]
@@ -137,10 +145,59 @@ pub(crate) struct TargetFile {
     /// Hosts of a DSQL cluster's regional endpoints.
     #[serde(default)]
     pub endpoints: Axis<Host>,
+    /// Regions that the workers of each endpoint run in, one for each endpoint
+    /// or one for all. Where it is left out, the hosts' names tell; where they
+    /// do not, workers run in the fleet's home region.
+    #[serde(default)]
+    pub regions: Axis<Region>,
     /// How the load gets there, for the report.
     #[serde(default)]
     #[schemars(with = "One<Prose>")]
     pub network: Option<One<Prose>>,
+}
+
+/// How a fleet runs a sweep: its workers, and when it has to stop.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    rename = "Fleet",
+    expecting = "an object such as {\"workers\": 8}"
+)]
+pub(crate) struct FleetFile {
+    /// Workers of one wave, over all regions.
+    #[schemars(with = "One<Workers>", extend("default" = Fleet::DEFAULT.workers))]
+    pub workers: Option<One<Workers>>,
+    /// Writers, each with a connection of its own, that one worker runs at
+    /// most.
+    #[schemars(
+        with = "One<ConnectionsPerWorker>",
+        extend("default" = Fleet::DEFAULT.connections_per_worker)
+    )]
+    pub connections_per_worker: Option<One<ConnectionsPerWorker>>,
+    /// What the run may take before it is stopped.
+    pub limits: LimitsFile,
+}
+
+/// What a fleet's run may take before it is stopped; without a limit it may
+/// take what its plan takes.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    rename = "Limits",
+    expecting = "an object such as {\"minutes\": 30, \"usd\": 5}"
+)]
+pub(crate) struct LimitsFile {
+    /// Minutes from the start of the run, up to 30 days.
+    #[schemars(with = "One<Decimal<1, 43_200_000>>")]
+    pub minutes: Option<One<Decimal<1, 43_200_000>>>,
+    /// US dollars.
+    #[schemars(with = "One<Decimal<1, 1_000_000_000>>")]
+    pub usd: Option<One<Decimal<1, 1_000_000_000>>>,
+    /// DPU of the clusters.
+    #[schemars(with = "One<Decimal<1, 1_000_000_000_000>>")]
+    pub dpu: Option<One<Decimal<1, 1_000_000_000_000>>>,
 }
 
 /// A block of the matrix; `workload` says of which workload.

@@ -18,6 +18,13 @@
 //! 4. [`Sweep::plan`] gives the cells their targets, after `--on`, `--seed` and
 //!    `--reps` (`sweep`), and [`estimate`] says what the [`Plan`] will take.
 //!
+//! # How a wave is shared out
+//!
+//! A fleet runs a rep as a wave of shards. [`shards`] deals its writers out to
+//! workers, [`legs`] cuts a window that no worker lives through, and
+//! [`slot_delay`] says when each connection may open. Like everything here they
+//! are functions of the plan alone: any process can tell any other's part.
+//!
 //! [`append_cell`] enters at step 2 with a tree made of flags, so that a flag
 //! and a key are refused alike.
 //!
@@ -44,10 +51,12 @@ mod error;
 mod estimate;
 mod figures;
 mod file;
+mod fleet;
 mod prices;
 mod read;
 mod scalar;
 mod schema;
+mod shards;
 mod share;
 mod sweep;
 mod target;
@@ -58,7 +67,11 @@ pub use append::{AppendArgs, append_cell};
 pub use cell::*;
 pub use error::{Place, SweepError};
 pub use estimate::{Assumptions, CellEstimate, Estimate, Range, Setting, estimate};
+pub use fleet::{Fleet, Limits};
 pub use schema::schema;
-pub use share::{PlacementError, Wave};
+pub use shards::{
+    Leg, Shard, legs, legs_allowed, refill_time, shards, slot_delay, wave_connections,
+};
+pub use share::{LoadShape, PlacementError, Wave};
 pub use sweep::{Overrides, Plan, Sweep, parse};
 pub use target::{Address, AddressKind, TargetSpec};

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::cell::{AppendParams, Cell, Params, Placement, Retry};
-use crate::error::{one_of, quote};
+use crate::error::{grouped, one_of, quote};
 
 /// A placement that a target does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +20,23 @@ pub enum PlacementError {
     /// The target has no endpoint at all.
     #[error("the target has no endpoint")]
     NoEndpoint,
+    /// The fleet has fewer workers than the wave needs.
+    #[error(
+        "{} writers need {} workers of {} connections each, the fleet has {}; raise `fleet.workers` \
+         or `fleet.connections_per_worker`, or lower the writers",
+        grouped((*.writers).into()), grouped(*.needed), grouped((*.each).into()),
+        grouped((*.workers).into())
+    )]
+    TooFewWorkers {
+        /// Writers of the wave.
+        writers: u32,
+        /// Connections that a worker holds.
+        each: u32,
+        /// Workers that it needs, at least one for each endpoint.
+        needed: u64,
+        /// Workers that there are.
+        workers: u32,
+    },
 }
 
 fn placements(endpoints: &[String]) -> String {
@@ -55,6 +72,42 @@ impl Cell {
         match serde_json::to_value(params) {
             Ok(Value::Object(map)) => map,
             _ => Map::new(),
+        }
+    }
+}
+
+/// What a wave asks for, whatever its workload.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoadShape<'a> {
+    /// Writers of the wave, each with a connection of its own.
+    pub writers: u32,
+    /// Where they connect.
+    pub placement: &'a Placement,
+    /// Operations of all writers; `None` when time is the bound.
+    pub operations: Option<u64>,
+    /// Seconds before the window opens.
+    pub warmup_s: f64,
+    /// Length of the window; `None` when `operations` is the bound.
+    pub measure_s: Option<f64>,
+    /// The retry policy.
+    pub retry: &'a Retry,
+    /// Starved operations of the whole wave that abort the rep; 0 never does.
+    pub abort_after_starved: u32,
+}
+
+impl Params {
+    /// What a wave of these asks for.
+    pub fn shape(&self) -> LoadShape<'_> {
+        match self {
+            Params::Append(params) => LoadShape {
+                writers: params.total_writers(),
+                placement: &params.placement,
+                operations: params.operations(),
+                warmup_s: params.warmup_s,
+                measure_s: params.measure_s,
+                retry: &params.retry,
+                abort_after_starved: params.abort_after_starved,
+            },
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The sweep as it was read, and the plan that it comes to on given targets.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::block::{Draft, Expansion, MAX_CELLS, inherit, notes, refuse_both};
 use crate::cell::Cell;
 use crate::error::{Place, SweepError, grouped, nearest, one_of, quote};
 use crate::file::{
-    Block, DEFAULT_REPS, MAX_BLOCKS, MAX_TARGETS, Reps, Seed, SweepFile, TargetFile,
+    Block, DEFAULT_REPS, MAX_BLOCKS, MAX_TARGETS, Reps, Seed, SweepFile, TargetFile, Workers,
 };
+use crate::fleet::Fleet;
 use crate::read::read;
 use crate::scalar::{Axis, Raw, check};
 use crate::target::{Address, AddressKind, TargetSpec};
@@ -26,6 +27,7 @@ pub struct Sweep {
     preset: Option<String>,
     seed: u64,
     targets: Vec<TargetSpec>,
+    fleet: Fleet,
     drafts: Vec<Draft>,
 }
 
@@ -36,15 +38,17 @@ pub struct Overrides {
     pub seed: Option<u64>,
     /// Repetitions of every cell.
     pub reps: Option<u32>,
+    /// Workers of a wave.
+    pub workers: Option<u32>,
     /// Targets: `URL` replaces the default target, `NAME=URL` the named one.
     pub on: Vec<String>,
 }
 
 /// What is to be run: every cell, complete, and the targets that they run on.
 ///
-/// It serialises without passwords, to be shown and kept; it does not come
-/// back from that.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// It serialises without passwords, to be shown and kept. What comes back from
+/// that is the same plan, but for the passwords ([`Plan::check_fleet`]).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Name of the sweep.
     pub name: String,
@@ -54,6 +58,9 @@ pub struct Plan {
     pub seed: u64,
     /// The targets that cells run on, the default target first.
     pub targets: Vec<TargetSpec>,
+    /// How a fleet runs it.
+    #[serde(default)]
+    pub fleet: Fleet,
     /// The matrix, in order.
     pub cells: Vec<Cell>,
     /// What a reader should know about cells that may run but may surprise.
@@ -144,6 +151,7 @@ pub(crate) fn from_tree(tree: &Node) -> Result<Sweep, SweepError> {
         preset,
         seed: file.seed.map_or(1, |seed| seed.0.0),
         targets,
+        fleet: Fleet::of(&file.fleet),
         drafts,
     })
 }
@@ -184,12 +192,13 @@ fn targets(files: Option<&[TargetFile]>) -> Result<Vec<TargetSpec>, SweepError> 
             ));
         }
         let (key, address) = address(file).map_err(|problem| SweepError::at(&place, problem))?;
-        specs.push(TargetSpec {
-            name,
-            address,
-            network: file.network.as_ref().map(|network| network.0.0.clone()),
-            place: place.key(key),
-        });
+        let mut spec = TargetSpec::new(name, address, place.key(key));
+        spec.network = file.network.as_ref().map(|network| network.0.0.clone());
+        if !file.regions.values().is_empty() {
+            spec.regions = regions(file, &spec.address)
+                .map_err(|problem| SweepError::at(place.key("regions"), problem))?;
+        }
+        specs.push(spec);
     }
     Ok(specs)
 }
@@ -207,6 +216,19 @@ fn address(file: &TargetFile) -> Result<(&'static str, Address), String> {
         }
         (None, None, []) => Err("no address; give `url`, `secret` or `endpoints`".to_owned()),
         _ => Err("more than one address; give one of `url`, `secret` and `endpoints`".to_owned()),
+    }
+}
+
+/// The regions that a target gives: one for each endpoint, or one for all.
+fn regions(file: &TargetFile, address: &Address) -> Result<Vec<String>, String> {
+    let given: Vec<String> = file.regions.values().iter().map(|r| r.0.clone()).collect();
+    match (given.len(), address.hosts().len()) {
+        // Of other targets the number of endpoints is not known from here.
+        (1, _) | (_, 0) => Ok(given),
+        (given, hosts) if given != hosts => Err(format!(
+            "{given} regions for {hosts} endpoints; give one for each, or one for all"
+        )),
+        _ => Ok(given),
     }
 }
 
@@ -274,6 +296,12 @@ impl Sweep {
             check::<Reps>(Raw::Whole(reps.into()))
                 .map_err(|problem| SweepError::at("--reps", problem))?;
         }
+        let mut fleet = self.fleet.clone();
+        if let Some(workers) = overrides.workers {
+            check::<Workers>(Raw::Whole(workers.into()))
+                .map_err(|problem| SweepError::at("--workers", problem))?;
+            fleet.workers = workers;
+        }
         let (default, named) = self.resolve(&overrides.on)?;
         let uses = |name: &str| self.drafts.iter().find(|draft| draft.target == name);
         if let (None, Some(draft)) = (&default, uses(DEFAULT_TARGET)) {
@@ -304,6 +332,7 @@ impl Sweep {
             about: self.about.clone(),
             seed,
             targets: default.into_iter().chain(named).collect(),
+            fleet,
             cells,
             notes: notes(&self.drafts),
         })
@@ -327,12 +356,9 @@ impl Sweep {
                 ));
             }
             match named.iter_mut().find(|target| target.name == name) {
-                Some(target) => {
-                    target.address = address;
-                    target.place = "--on".into();
-                    // What the file says about the way holds for its own address.
-                    target.network = None;
-                }
+                // What the file says about the way and the regions holds for
+                // its own address.
+                Some(target) => *target = TargetSpec::new(name.clone(), address, "--on".into()),
                 None => default = Some(default_target(address, "--on".into())),
             }
             replaced.push(name);
@@ -389,12 +415,7 @@ impl Sweep {
 }
 
 fn default_target(address: Address, place: Place) -> TargetSpec {
-    TargetSpec {
-        name: address.to_string(),
-        address,
-        network: None,
-        place,
-    }
+    TargetSpec::new(address.to_string(), address, place)
 }
 
 impl Plan {
@@ -435,8 +456,8 @@ impl Plan {
     /// The first cell whose placement is not.
     pub fn check_placements(&self, target: &str, endpoints: &[String]) -> Result<(), SweepError> {
         for cell in self.cells.iter().filter(|cell| cell.target == target) {
-            let crate::Params::Append(params) = &cell.params;
-            if let Err(problem) = params.placement.endpoint_of(0, endpoints) {
+            let placement = cell.params.shape().placement;
+            if let Err(problem) = placement.endpoint_of(0, endpoints) {
                 let place = format!("cell {}", cell.id);
                 return Err(SweepError::at(place.as_str(), problem.to_string()));
             }

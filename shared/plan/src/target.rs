@@ -3,12 +3,12 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::Place;
 
 /// A database that cells run on.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetSpec {
     /// Its name in the sweep; the default target is named by its URL, without
     /// password.
@@ -17,12 +17,33 @@ pub struct TargetSpec {
     pub address: Address,
     /// How the load gets there, in the words of the sweep's author.
     pub network: Option<String>,
+    /// Regions that the workers of a fleet run in: one for each endpoint, one
+    /// for all of them, or none, which is the fleet's home region.
+    pub regions: Vec<String>,
     /// Where its address was given: `preset`, `targets[0].url` or `--on`.
-    #[serde(skip)]
     pub(crate) place: Place,
 }
 
 impl TargetSpec {
+    pub(crate) fn new(name: String, address: Address, place: Place) -> TargetSpec {
+        TargetSpec {
+            name,
+            network: None,
+            regions: address.regions_of_hosts(),
+            address,
+            place,
+        }
+    }
+
+    /// The region that workers beside an endpoint run in; `None` for the
+    /// fleet's home region.
+    pub fn region_of(&self, endpoint: usize) -> Option<&str> {
+        match self.regions.as_slice() {
+            [all] => Some(all),
+            each => each.get(endpoint).map(String::as_str),
+        }
+    }
+
     /// The URL to connect with, password included; [`Address`] itself is what
     /// may be shown.
     pub fn url(&self) -> &str {
@@ -31,7 +52,8 @@ impl TargetSpec {
 }
 
 /// Where a database is. Displayed, printed for debugging or serialised it
-/// never holds a password; [`Address::expose`] does.
+/// never holds a password; [`Address::expose`] does. One that has none comes
+/// back from JSON as it was.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     text: String,
@@ -126,19 +148,60 @@ impl Address {
     /// The regions that the hosts' names tell, without repetition.
     pub fn regions(&self) -> Vec<String> {
         let mut regions: Vec<String> = Vec::new();
-        if let AddressKind::Dsql { hosts } = &self.kind {
-            for host in hosts {
-                // CLUSTER.dsql.REGION.on.aws, or dsql-SUFFIX with PrivateLink.
-                let parts: Vec<&str> = host.split(['.', ':']).collect();
-                if let [_, service, region, "on", "aws", ..] = parts.as_slice()
-                    && service.starts_with("dsql")
-                    && !regions.iter().any(|known| known == region)
-                {
-                    regions.push((*region).to_owned());
-                }
+        for region in self.hosts().iter().filter_map(|host| region_of(host)) {
+            if !regions.iter().any(|known| known == region) {
+                regions.push(region.to_owned());
             }
         }
         regions
+    }
+
+    /// The region of each host; none where one of them does not tell its own.
+    pub(crate) fn regions_of_hosts(&self) -> Vec<String> {
+        let each = self.hosts().iter().map(|host| region_of(host));
+        let each: Option<Vec<&str>> = each.collect();
+        each.unwrap_or_default()
+            .into_iter()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Hosts of a DSQL cluster.
+    pub(crate) fn hosts(&self) -> &[String] {
+        match &self.kind {
+            AddressKind::Dsql { hosts } => hosts,
+            _ => &[],
+        }
+    }
+
+    /// Whether a password may stand in it. Of what cannot be read with
+    /// certainty it is taken that one does.
+    pub fn may_hold_password(&self) -> bool {
+        if self.kind != AddressKind::Postgres {
+            return false;
+        }
+        let (_, rest) = self.text.split_once("://").unwrap_or_default();
+        let in_credentials = rest
+            .rsplit_once('@')
+            .is_some_and(|(credentials, _)| credentials.contains(':'));
+        let harmless = |pair: &str| {
+            let key = pair.split('=').next().unwrap_or_default();
+            // A key may be written with %XX: then nobody can tell by looking.
+            key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+                && !key.to_ascii_lowercase().contains("pass")
+        };
+        let query = rest.split_once('?').map_or("", |(_, query)| query);
+        in_credentials || !query.split(['&', '#', '?']).all(harmless)
+    }
+}
+
+/// The region in a host's name: CLUSTER.dsql.REGION.on.aws, or dsql-SUFFIX with
+/// PrivateLink.
+fn region_of(host: &str) -> Option<&str> {
+    let parts: Vec<&str> = host.split(['.', ':']).collect();
+    match parts.as_slice() {
+        [_, service, region, "on", "aws", ..] if service.starts_with("dsql") => Some(region),
+        _ => None,
     }
 }
 
@@ -171,8 +234,22 @@ impl fmt::Debug for Address {
 }
 
 impl Serialize for Address {
+    /// The whole URL where it has no password, else as it is displayed.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        match self.may_hold_password() {
+            true => serializer.collect_str(self),
+            false => serializer.serialize_str(&self.text),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Address, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.strip_prefix("secret:") {
+            Some(id) => Ok(Address::secret(id)),
+            None => Address::parse(&text).map_err(serde::de::Error::custom),
+        }
     }
 }
 
@@ -335,11 +412,51 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_password_comes_back_as_it_was() {
+        for url in [
+            "sim:single-region",
+            "dsql://app@a.x,b.x:5433?ca=x",
+            "postgres://u@h:1/db?sslmode=verify-full&application_name=x",
+            "postgres:///db",
+        ] {
+            let address = Address::parse(url).unwrap();
+            assert!(!address.may_hold_password(), "{url}");
+            let json = serde_json::to_string(&address).unwrap();
+            assert_eq!(serde_json::from_str::<Address>(&json).unwrap(), address);
+            assert_eq!(address.expose(), url);
+        }
+        let secret = Address::secret("arn:aws:secretsmanager:x");
+        let json = serde_json::to_string(&secret).unwrap();
+        assert_eq!(serde_json::from_str::<Address>(&json).unwrap(), secret);
+        assert!(serde_json::from_str::<Address>("\"mysql://h\"").is_err());
+    }
+
+    #[test]
+    fn what_may_hold_a_password_is_known() {
+        for url in [
+            "postgres://u:p@h/db",
+            "postgres://:p@h",
+            "postgres://h/db?password=p",
+            "postgres://h/db?sslmode=require&PassFile=p",
+            "postgres://h/db?pass%77ord=p",
+            "postgres://h/db#?password=p",
+        ] {
+            assert!(Address::parse(url).unwrap().may_hold_password(), "{url}");
+        }
+    }
+
+    #[test]
     fn regions_come_from_the_hosts() {
         let address = Address::parse(
             "dsql://abc.dsql.us-east-1.on.aws,abd.dsql-fnh4.us-east-2.on.aws:5432,localhost",
         )
         .unwrap();
         assert_eq!(address.regions(), ["us-east-1", "us-east-2"]);
+        // One host does not tell, so which worker runs where is not known.
+        assert!(address.regions_of_hosts().is_empty());
+        let peers = "dsql://abc.dsql.us-east-1.on.aws,abd.dsql.us-east-1.on.aws";
+        let peers = Address::parse(peers).unwrap();
+        assert_eq!(peers.regions(), ["us-east-1"]);
+        assert_eq!(peers.regions_of_hosts(), ["us-east-1", "us-east-1"]);
     }
 }

@@ -305,6 +305,35 @@ impl Scalar for Where {
     }
 }
 
+/// An AWS region.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Region(pub String);
+
+impl Scalar for Region {
+    fn accepted() -> String {
+        "a region such as us-east-1: lower-case letters, digits and `-`".to_owned()
+    }
+    fn read(raw: Raw<'_>) -> Option<Region> {
+        let Raw::Text(text) = raw else { return None };
+        let fits = (1..=32).contains(&text.len())
+            && text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+        fits.then(|| Region(text.to_owned()))
+    }
+    fn label(&self) -> String {
+        self.0.clone()
+    }
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "pattern": "^[a-z][a-z0-9-]{0,31}$",
+            "examples": ["us-east-1"]
+        })
+    }
+}
+
 /// Five characters of an SQLSTATE.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SqlState(pub String);

@@ -130,6 +130,7 @@ fn a_bare_url_replaces_the_preset_and_leaves_named_targets() {
             on: vec!["postgres://me:secret@localhost/db".into()],
             reps: Some(1),
             seed: Some(7),
+            ..Overrides::default()
         })
         .unwrap();
     assert_eq!(plan.seed, 7);
