@@ -168,6 +168,14 @@ pub struct ShardResult {
     pub first_start_us: Option<u64>,
     /// End of the last measured operation, us since the barrier.
     pub last_end_us: Option<u64>,
+    /// Start of the first operation, us since the barrier, warm-up included: of
+    /// a leg of a longer wave, when the leg took over.
+    pub leg_first_us: Option<u64>,
+    /// End of the last operation, likewise.
+    pub leg_last_us: Option<u64>,
+    /// How long after its planned instant the load began, us; of several
+    /// shards, the latest.
+    pub start_late_us: Option<u64>,
     /// Length of the window when time bounds it, us; what was left of it when
     /// the shard was stopped.
     pub window_us: Option<u64>,
@@ -195,6 +203,9 @@ impl ShardResult {
             round_trips,
             first_start_us,
             last_end_us,
+            leg_first_us,
+            leg_last_us,
+            start_late_us,
             window_us,
             series,
             cpu_peak_pct,
@@ -208,6 +219,9 @@ impl ShardResult {
         merge_round_trips(&mut self.round_trips, round_trips);
         self.first_start_us = either(self.first_start_us, *first_start_us, u64::min);
         self.last_end_us = either(self.last_end_us, *last_end_us, u64::max);
+        self.leg_first_us = either(self.leg_first_us, *leg_first_us, u64::min);
+        self.leg_last_us = either(self.leg_last_us, *leg_last_us, u64::max);
+        self.start_late_us = either(self.start_late_us, *start_late_us, u64::max);
         self.window_us = either(self.window_us, *window_us, u64::max);
         self.series.merge(series);
         self.cpu_peak_pct = either(self.cpu_peak_pct, *cpu_peak_pct, f64::max);

@@ -27,6 +27,7 @@ enum Told {
     Wire(usize, u64),
     Cpu(f64),
     Offset(i64),
+    Late(u64),
     Aborted,
     Stopped,
 }
@@ -67,6 +68,7 @@ fn told() -> impl Strategy<Value = Told> {
         1 => (0..2_usize, 1..60_000_u64).prop_map(|(e, us)| Told::Wire(e, us)),
         1 => (0..400_u32).prop_map(|quarters| Told::Cpu(f64::from(quarters) / 4.0)),
         1 => (-5_000..5_000_i64).prop_map(Told::Offset),
+        1 => (0..50_000_u64).prop_map(Told::Late),
         1 => Just(Told::Aborted),
         1 => Just(Told::Stopped),
     ]
@@ -112,10 +114,14 @@ fn record(result: &mut ShardResult, told: &Told) {
                     response,
                 },
             );
-            let first = result.first_start_us.get_or_insert(*start_us);
-            *first = (*first).min(*start_us);
-            let last = result.last_end_us.get_or_insert(end_us);
-            *last = (*last).max(end_us);
+            for first in [&mut result.first_start_us, &mut result.leg_first_us] {
+                let first = first.get_or_insert(*start_us);
+                *first = (*first).min(*start_us);
+            }
+            for last in [&mut result.last_end_us, &mut result.leg_last_us] {
+                let last = last.get_or_insert(end_us);
+                *last = (*last).max(end_us);
+            }
         }
         Told::Planned(fate) => {
             let counts = &mut result.total.counts;
@@ -157,6 +163,9 @@ fn record(result: &mut ShardResult, told: &Told) {
             let seen = result.clock_offset_us.unwrap_or(*us);
             let farther = (us.unsigned_abs(), *us) > (seen.unsigned_abs(), seen);
             result.clock_offset_us = Some(if farther { *us } else { seen });
+        }
+        Told::Late(us) => {
+            result.start_late_us = Some(result.start_late_us.map_or(*us, |seen| seen.max(*us)));
         }
         Told::Aborted => result.aborted = true,
         Told::Stopped => result.stopped = true,
