@@ -42,6 +42,7 @@ pub mod append;
 use std::future::Future;
 use std::time::Duration;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use target::{Conn, SqlFailure};
 
 /// How one attempt ended.
@@ -93,19 +94,39 @@ pub struct Claim {
     pub at: Option<(u32, i64)>,
 }
 
+/// A claim as it travels: a list, because there is one for every operation.
+type ClaimParts = (u64, Said, Option<(u32, i64)>);
+
+impl Serialize for Claim {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let parts: ClaimParts = (self.op, self.said, self.at);
+        parts.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Claim {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Claim, D::Error> {
+        let (op, said, at) = ClaimParts::deserialize(deserializer)?;
+        Ok(Claim { op, said, at })
+    }
+}
+
 /// How an operation was reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Said {
     /// Committed: its effect must be there, once.
+    #[serde(rename = "c")]
     Committed,
     /// Failed or rejected: its effect must not be there.
+    #[serde(rename = "f")]
     Failed,
     /// Unresolved, unfinished: either is right, and verification says which.
+    #[serde(rename = "u")]
     Unknown,
 }
 
 /// Rows and time that a step beside the measured window took.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Rows written, read or deleted.
     pub rows: u64,
@@ -114,7 +135,7 @@ pub struct Step {
 }
 
 /// What verification found.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verified {
     /// Everything was as it must be.
     pub ok: bool,
@@ -140,7 +161,8 @@ pub trait Workload: Send + Sync {
     type Operation: Send;
 
     /// Creates the schema if it is not there, one DDL a transaction, and the
-    /// rows that the rep starts from.
+    /// rows that the rep starts from. Repeated before the load has begun it finds
+    /// what an earlier try has made.
     fn prepare(&self, conn: &Conn) -> impl Future<Output = Result<Step, SqlFailure>> + Send;
 
     /// Prepares a freshly opened connection.
@@ -194,13 +216,16 @@ pub trait Workload: Send + Sync {
     fn claim(&self, operation: &Self::Operation, said: Said) -> Claim;
 
     /// Checks the database against the claims, through a connection to another
-    /// endpoint than most of the load took.
+    /// endpoint than most of the load took. Of the `missing` writers some or all
+    /// claims are not known: their operations may be there or not.
     fn verify(
         &self,
         conn: &Conn,
         claims: &[Claim],
+        missing: &[u32],
     ) -> impl Future<Output = Result<Verified, SqlFailure>> + Send;
 
-    /// Deletes the rep's rows in steps.
+    /// Deletes the rep's rows in steps. Those that are not there, nor their
+    /// tables, are as good as deleted.
     fn clean(&self, conn: &Conn) -> impl Future<Output = Result<Step, SqlFailure>> + Send;
 }

@@ -41,6 +41,7 @@ async fn delete_records(append: &Append, conn: &Conn, id: i64) -> Result<u64, Sq
     let range = loop {
         match range(conn, id).await {
             Ok(range) => break range,
+            Err(failure) if no_such_table(&failure) => return Ok(0),
             Err(failure) => tries.again(failure).await?,
         }
     };
@@ -77,6 +78,12 @@ async fn range(conn: &Conn, id: i64) -> Result<Option<(i64, i64)>, SqlFailure> {
     }
 }
 
+/// Whoever was to prepare the rep did not come to making the table: no row of it
+/// can be there.
+fn no_such_table(failure: &SqlFailure) -> bool {
+    failure.sqlstate.as_deref() == Some("42P01")
+}
+
 /// A DELETE that is repeated until it is known to have happened. Where its
 /// outcome was unknown for a while it may have deleted rows that no answer
 /// counted; the rows reported are then too few, never too many.
@@ -85,6 +92,7 @@ async fn retried(append: &Append, conn: &Conn, sql: &str) -> Result<u64, SqlFail
     loop {
         match statement(conn, sql).await {
             Ok(rows) => return Ok(rows),
+            Err(failure) if no_such_table(&failure) => return Ok(0),
             Err(failure) => tries.again(failure).await?,
         }
     }

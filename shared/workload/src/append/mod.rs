@@ -86,6 +86,17 @@ pub struct Operation {
     at: Option<i64>,
 }
 
+/// Names the rows of one rep, for people.
+pub fn rows_named(params: &AppendParams, id_base: i64) -> String {
+    match params.streams {
+        0 => "none".to_owned(),
+        streams => {
+            let last = id_base + i64::from(streams - 1);
+            format!("streams {id_base} to {last} and their records")
+        }
+    }
+}
+
 impl Append {
     /// The append workload of one rep.
     ///
@@ -244,8 +255,13 @@ impl Workload for Append {
         }
     }
 
-    async fn verify(&self, conn: &Conn, claims: &[Claim]) -> Result<Verified, SqlFailure> {
-        verify::verify(self, conn, claims).await
+    async fn verify(
+        &self,
+        conn: &Conn,
+        claims: &[Claim],
+        missing: &[u32],
+    ) -> Result<Verified, SqlFailure> {
+        verify::verify(self, conn, claims, missing).await
     }
 
     async fn clean(&self, conn: &Conn) -> Result<Step, SqlFailure> {

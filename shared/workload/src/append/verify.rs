@@ -1,5 +1,7 @@
 //! Checking chains against themselves, and against what the driver was told.
 
+use std::collections::BTreeSet;
+
 use clock::Clock;
 use target::{Conn, SqlFailure};
 
@@ -11,11 +13,16 @@ use super::walk::{Found, Problems, Run, Walk};
 use crate::{Claim, Said, Step, Verified};
 
 /// Checks all streams of a rep. Reads only; can be repeated.
+///
+/// What is there must be claimed, or else somebody appended behind the driver's
+/// back: only `missing` writers may have done what nobody can tell.
 pub(crate) async fn verify(
     append: &Append,
     conn: &Conn,
     claims: &[Claim],
+    missing: &[u32],
 ) -> Result<Verified, SqlFailure> {
+    let missing: BTreeSet<u32> = missing.iter().copied().collect();
     let started = append.clock.now();
     let mut claims: Vec<&Claim> = claims.iter().collect();
     claims.sort_by_key(|claim| claim.op);
@@ -40,8 +47,16 @@ pub(crate) async fn verify(
         // A stream's writers are next to each other, so are their operations.
         let from = claims.partition_point(|claim| writer(claim) / deal.writers < stream);
         let to = claims.partition_point(|claim| writer(claim) / deal.writers <= stream);
-        for claim in &claims[from..to] {
+        let of_stream = &claims[from..to];
+        for claim in of_stream {
             found.check(deal, id, stream, claim, walk.runs().get(&claim.op));
+        }
+        for (op, run) in walk.runs() {
+            let claimed = of_stream.binary_search_by_key(op, |claim| claim.op).is_ok();
+            if !claimed && !missing.contains(&Deal::writer_of(*op).0) {
+                let what = format!("operation {op} is here, and nobody reported it");
+                found.problems.at(id, run.seq, what);
+            }
         }
     }
     for claim in &claims {

@@ -174,7 +174,7 @@ impl Backend {
     pub async fn verify(&self, append: &Append, claims: &[Claim]) -> Verified {
         let other = self.target.endpoints().len() - 1;
         let (conn, _wire) = self.connect_to(other).await;
-        append.verify(&conn, claims).await.unwrap()
+        append.verify(&conn, claims, &[]).await.unwrap()
     }
 
     /// Runs statements as they are.

@@ -199,7 +199,10 @@ async fn rep(trips: Trips, seed: u64, plan: &FaultPlan, tally: &RefCell<Tally>) 
     assert_eq!(claims.len(), 16);
     // Whatever is still on its way lands before the books are closed.
     clock.sleep(Duration::from_secs(2)).await;
-    let verified = repeat(&target, async |conn| append.verify(conn, &claims).await).await;
+    let verified = repeat(&target, async |conn| {
+        append.verify(conn, &claims, &[]).await
+    })
+    .await;
     assert_ok(&verified, &format!("{trips:?}, seed {seed}"));
     repeat(&target, async |conn| append.clean(conn).await).await;
     let left = repeat(&target, async |conn| stream_ids(conn).await).await;

@@ -285,7 +285,10 @@ impl Scene<'_> {
     async fn check(&self, claims: &[Claim], sides: [Side; 2], id_base: i64, what: &str) {
         if sides[0].batch == sides[1].batch {
             let append = self.append(sides[0], id_base);
-            assert_ok(&append.verify(&self.monitor, claims).await.unwrap(), what);
+            assert_ok(
+                &append.verify(&self.monitor, claims, &[]).await.unwrap(),
+                what,
+            );
             return;
         }
         // One side's deal does not know the other's lengths: the chain is
