@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drive::{Load, Progress, Purpose, Row, ShardReport, Stop, rng, run_shard, verifying_endpoint};
-use plan::{Cell, Params};
-use rand::Rng;
+use drive::{
+    AtOnce, Ended, Progress, Purpose, Rep, Row, Settings, ShardReport, Stop, rep_seed,
+    verifying_endpoint,
+};
+use plan::Cell;
 use report::{OpRow, RepError, RepReport, RepRun};
 use target::{SqlFailure, Target};
-use workload::append::Append;
-use workload::{Step, Workload};
+use workload::Step;
 
 use super::Done;
 use crate::targets::Site;
@@ -29,31 +30,17 @@ pub(super) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Seed of the rep's inputs and pauses. It depends on the cell's name, not
-    /// on its place, so that a cell draws the same when others are added.
-    fn load_seed(&self) -> u64 {
-        self.named(Purpose::Inputs)
-    }
-
     /// Seed of the simulated cluster behind the rep.
     pub(super) fn cluster_seed(&self) -> u64 {
-        self.named(Purpose::Simulator)
+        self.seed_for(Purpose::Simulator)
     }
 
-    fn named(&self, purpose: Purpose) -> u64 {
-        // FNV-1a: stable over versions, which std's hasher does not promise.
-        let name = self
-            .cell
-            .id
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-            });
-        rng(self.seed ^ name, purpose, u64::from(self.rep)).next_u64()
+    fn seed_for(&self, purpose: Purpose) -> u64 {
+        rep_seed(self.seed, &self.cell.id, self.rep, purpose)
     }
 }
 
-/// Runs the rep against a target.
+/// Runs the rep against a target: the phases are the same for every workload.
 pub(super) async fn run(
     job: &Job<'_>,
     target: &Target,
@@ -61,75 +48,46 @@ pub(super) async fn run(
     stop: &Stop,
     progress: &Arc<Progress>,
 ) -> Done {
-    let Params::Append(params) = &job.cell.params;
-    let append = Append::new(
-        params,
-        site.id_base(job.ordinal),
-        job.load_seed(),
-        target.clock(),
-    );
-    // What a warm-up takes of the shares is not measured; how much that is shows
-    // only afterwards.
-    let planned = params.operations().filter(|_| params.warmup_s <= 0.0);
-    let writers = match place(params.total_writers(), target, |writer, names| {
-        params.placement.endpoint_of(writer, names)
-    }) {
-        Ok(writers) => writers,
-        Err(problem) => return could_not_run(job, planned, RepError::Run(problem)),
+    let rep = Rep {
+        cell: job.cell,
+        id_base: site.id_base(job.ordinal),
+        seed: job.seed_for(Purpose::Inputs),
     };
-    let load = Load {
+    let planned = rep.planned();
+    let endpoints: Vec<String> = target.endpoints().iter().map(|e| e.name.clone()).collect();
+    let writers = match rep.placement(&endpoints) {
+        Ok(writers) => writers,
+        Err(problem) => return could_not_run(job, planned, RepError::Run(problem.to_string())),
+    };
+    let prepared = match rep.prepare(target).await {
+        Ok(step) => step,
+        Err(failure) => return could_not_run(job, planned, broke("prepare", &failure)),
+    };
+    let verifier = verifying_endpoint(&writers, endpoints.len());
+    let settings = Settings {
         writers,
-        warmup: Duration::from_secs_f64(params.warmup_s),
-        measure: params.measure_s.map(Duration::from_secs_f64),
-        retry: params.retry.clone(),
-        abort_after_starved: params.abort_after_starved,
-        keep_rows: job.cell.raw,
-        seed: job.load_seed(),
+        opening: None,
+        probe_endpoints: (0..endpoints.len()).collect(),
+        leg: None,
+        first_operation: 0,
+        stop_by: None,
         server_parts: site.server_parts(),
         vcpus: site.vcpus,
         open_limit: OPEN_LIMIT,
     };
-    let stop = stop.clone();
-    let ids = append.stream_ids();
-    let rows = match (ids.first(), ids.last()) {
-        (Some(first), Some(last)) => format!("streams {first} to {last} and their records"),
-        _ => "none".to_owned(),
-    };
-    phases(job, &append, load, planned, target, stop, progress, &rows).await
-}
-
-/// The phases around the load, the same for every workload. `rows` names those
-/// that the rep makes, for the case that they have to be left.
-#[allow(clippy::too_many_arguments)]
-async fn phases<W: Workload>(
-    job: &Job<'_>,
-    workload: &W,
-    load: Load,
-    planned: Option<u64>,
-    target: &Target,
-    stop: Stop,
-    progress: &Arc<Progress>,
-    rows: &str,
-) -> Done {
-    let prepared = match drive::prepare(workload, target).await {
-        Ok(step) => step,
-        Err(failure) => return could_not_run(job, planned, broke("prepare", &failure)),
-    };
-    let verifier = verifying_endpoint(&load.writers, target.endpoints().len());
-    let shard = run_shard(load, workload, target, stop, Arc::clone(progress));
-    let mut shard = match shard.await {
-        Ok(shard) => shard,
+    let gate = AtOnce(target.clock());
+    let ended = rep
+        .load(settings, target, stop.clone(), Arc::clone(progress), &gate)
+        .await;
+    let mut shard = match ended {
+        Ok(Ended::Ran(shard)) => shard,
+        Ok(Ended::NotStarted(why)) => return no_load(job, &rep, target, prepared, why, true).await,
         Err(failure) => {
-            // The pool did not fill; what was prepared is still to be removed.
-            let cleaned = drive::clean(workload, target).await;
-            let error = RepError::Pool(failure.to_string());
-            let mut done = could_not_run(job, planned, error);
-            done.report.prepare = Some(step_report(prepared));
-            done.report.clean = cleaned.ok().map(step_report);
-            return done;
+            let why = failure.to_string();
+            return no_load(job, &rep, target, prepared, why, false).await;
         }
     };
-    let verified = drive::verify(workload, target, verifier, &shard.claims).await;
+    let verified = rep.verify(target, verifier, &shard.claims, &[]).await;
     let mut problems = Vec::new();
     let mut error = None;
     let mut clean = None;
@@ -140,15 +98,15 @@ async fn phases<W: Workload>(
             Some(verified.ok)
         }
         Err(failure) => {
-            error = Some(left_behind("verify", failure, rows));
+            error = Some(left_behind("verify", failure, &rep));
             None
         }
     };
     // After a failed verification everything is left where it is.
     if ok == Some(true) {
-        match drive::clean(workload, target).await {
+        match rep.clean(target).await {
             Ok(step) => clean = Some(step_report(step)),
-            Err(failure) => error = Some(left_behind("clean", &failure, rows)),
+            Err(failure) => error = Some(left_behind("clean", &failure, &rep)),
         }
     }
     let ShardReport { result, rows, .. } = shard;
@@ -170,19 +128,26 @@ async fn phases<W: Workload>(
     }
 }
 
-/// Places every writer on an endpoint.
-fn place<E: std::fmt::Display>(
-    writers: u32,
+/// A rep that was prepared and did no load: its pool did not fill, or it was
+/// stopped before that. What was prepared is still to be removed.
+async fn no_load(
+    job: &Job<'_>,
+    rep: &Rep<'_>,
     target: &Target,
-    endpoint_of: impl Fn(u32, &[String]) -> Result<usize, E>,
-) -> Result<Vec<(u32, usize)>, String> {
-    let names: Vec<String> = target.endpoints().iter().map(|e| e.name.clone()).collect();
-    (0..writers)
-        .map(|writer| match endpoint_of(writer, &names) {
-            Ok(endpoint) => Ok((writer, endpoint)),
-            Err(error) => Err(error.to_string()),
-        })
-        .collect()
+    prepared: Step,
+    why: String,
+    stopped: bool,
+) -> Done {
+    let cleaned = rep.clean(target).await;
+    let error = match stopped {
+        true => RepError::Run(why),
+        false => RepError::Pool(why),
+    };
+    let mut done = could_not_run(job, rep.planned(), error);
+    done.report.partial = stopped;
+    done.report.prepare = Some(step_report(prepared));
+    done.report.clean = cleaned.ok().map(step_report);
+    done
 }
 
 /// A rep that ran no operation, with the reason.
@@ -216,7 +181,8 @@ fn one_worker(job: &Job<'_>) -> RepReport {
 }
 
 /// A step that failed after the load, and what it left in the database.
-fn left_behind(step: &str, failure: &SqlFailure, rows: &str) -> RepError {
+fn left_behind(step: &str, failure: &SqlFailure, rep: &Rep<'_>) -> RepError {
+    let rows = rep.rows_named();
     RepError::Run(format!("{step}: {failure}; these rows were left: {rows}"))
 }
 
@@ -240,13 +206,13 @@ fn op_row(job: &Job<'_>, row: Row) -> OpRow {
         shard: 0,
         writer: row.writer,
         endpoint: row.endpoint,
-        operation: row.operation.to_owned(),
+        operation: row.operation,
         id: row.id,
         planned_us: row.planned_us,
         start_us: row.start_us,
         end_us: row.end_us,
         attempts: row.attempts,
-        outcome: row.outcome.to_owned(),
+        outcome: row.outcome,
         sqlstate: row.sqlstate,
         ok: row.ok,
         measured: row.measured,

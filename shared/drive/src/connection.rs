@@ -21,6 +21,15 @@ pub(crate) fn may_pass(failure: &SqlFailure) -> bool {
     failure.is_transient() || failure.class == Class::ConnectRefused
 }
 
+/// How a connection came to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Connected {
+    /// How long that took.
+    pub(crate) took: Duration,
+    /// Tries that were refused on the way.
+    pub(crate) refusals: u32,
+}
+
 /// A place for one connection and what the workload prepared on it.
 pub(crate) struct Slot<W: Workload> {
     /// Endpoint that the writer is placed on.
@@ -36,8 +45,8 @@ impl<W: Workload> Slot<W> {
         }
     }
 
-    /// Opens a connection if there is none; returns how long that took, `None`
-    /// when there was one.
+    /// Opens a connection if there is none; returns how, `None` when there was
+    /// one.
     ///
     /// # Errors
     /// Why none could be opened until `deadline`.
@@ -46,7 +55,7 @@ impl<W: Workload> Slot<W> {
         target: &Target,
         workload: &W,
         deadline: Time,
-    ) -> Result<Option<Duration>, SqlFailure> {
+    ) -> Result<Option<Connected>, SqlFailure> {
         let clock = target.clock();
         if let Some((conn, _)) = &self.open {
             let retired = conn.retire_at.is_some_and(|at| clock.now() >= at);
@@ -57,6 +66,7 @@ impl<W: Workload> Slot<W> {
         }
         let started = clock.now();
         let mut pause = FIRST_PAUSE;
+        let mut refusals = 0;
         loop {
             let opened = async {
                 let conn = target.connect(self.endpoint, deadline).await?;
@@ -65,10 +75,15 @@ impl<W: Workload> Slot<W> {
             };
             match opened.await {
                 Ok(open) => {
+                    refusals += open.0.refusals;
                     self.open = Some(open);
-                    return Ok(Some(clock.now().since(started)));
+                    return Ok(Some(Connected {
+                        took: clock.now().since(started),
+                        refusals,
+                    }));
                 }
                 Err(failure) if may_pass(&failure) && clock.now() + pause < deadline => {
+                    refusals += 1;
                     clock.sleep(pause).await;
                     pause = (2 * pause).min(LAST_PAUSE);
                 }

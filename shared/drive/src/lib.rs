@@ -7,12 +7,18 @@
 //! Load, Workload, Target ──► run_shard
 //!                              │ open      every writer's connection, before the barrier
 //!                              │ probe     SELECT 1 at each endpoint: the round trip
-//!                              │ barrier   the start instant; warm-up, then the window
+//!                              │ gate      when, or whether, the load begins
+//!                              │ barrier   that instant; warm-up, then the window
 //!                              │ writers   one closed loop each ──► operation ──► attempts
 //!                              │ probe     the round trip again
 //!                              ▼
 //!                            ShardReport: stats::ShardResult, claims, rows
 //! ```
+//!
+//! A shard does not know whether it is alone. The gate ([`Gate`]) answers it when
+//! the load begins: at once ([`AtOnce`]), or when all shards of its wave are
+//! ready. [`Rep`] is a rep of a cell as everybody sees it who runs a part of one:
+//! it knows which workload a cell has and keeps that from them.
 //!
 //! A writer is a closed loop over one connection: an operation is planned at
 //! the instant the one before it ended. `operation` is the only retry loop in
@@ -36,8 +42,12 @@
 //! SQL (the workload's), SQLSTATEs (the target's), waves, other shards and
 //! queues (the fleet's). The database is whatever `target` connects to.
 
+mod cell;
 mod connection;
 mod cpu;
+mod gate;
+mod load;
+mod opening;
 mod operation;
 mod probe;
 mod record;
@@ -48,8 +58,11 @@ mod steps;
 mod stop;
 mod writer;
 
+pub use cell::{Rep, Settings, rep_seed};
+pub use gate::{AtOnce, Ended, Gate, Opened, Start};
+pub use load::{Load, Opening, Progress};
 pub use report::{Row, ShardReport};
 pub use seed::{Purpose, rng};
-pub use shard::{Load, Progress, run_shard};
+pub use shard::run_shard;
 pub use steps::{clean, prepare, verify, verifying_endpoint};
 pub use stop::{Stop, StopHandle, stop};

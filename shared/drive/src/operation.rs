@@ -302,7 +302,7 @@ impl<W: Workload> Run<'_, W> {
         let raced = race(context, deadline, opening).await;
         match raced {
             Raced::Done(Ok(opened)) => {
-                ended.reconnects.extend(opened);
+                ended.reconnects.extend(opened.map(|how| how.took));
                 Raced::Done(Ok(()))
             }
             Raced::Done(Err(failure)) => Raced::Done(Err(failure)),

@@ -9,9 +9,10 @@ use clock::Time;
 use stats::{Event, Part, RoundTrips, ShardResult};
 use workload::{Claim, Said};
 
+use crate::load::Progress;
 use crate::operation::{Ended, Outcome};
 use crate::report::{Row, ShardReport, Unsettled};
-use crate::shard::{Progress, Window};
+use crate::shard::Window;
 
 /// Collects what the writers of one shard did.
 #[derive(Debug, Default)]
@@ -54,6 +55,17 @@ impl Recorder {
                 ..ShardReport::default()
             },
         }
+    }
+
+    /// The load begins.
+    pub(crate) fn started(&mut self, at: Time) {
+        let Some(window) = self.window else { return };
+        self.report.result.start_late_us = Some(us(at.since(window.first_plan)));
+    }
+
+    /// What has been recorded so far.
+    pub(crate) fn result(&self) -> &ShardResult {
+        &self.report.result
     }
 
     /// A connection was opened before the barrier.
@@ -125,24 +137,29 @@ impl Recorder {
                 part.in_window.records += if committed { records } else { 0 };
             }
         }
+        let start = us(ended.started.since(window.barrier));
+        let end = us(ended.ended.since(window.barrier));
+        let least = |at: &mut Option<u64>| *at = Some(at.map_or(start, |at| at.min(start)));
+        let most = |at: &mut Option<u64>| *at = Some(at.map_or(end, |at| at.max(end)));
+        least(&mut result.leg_first_us);
+        most(&mut result.leg_last_us);
         if measured {
-            let start = us(ended.started.since(window.barrier));
-            let end = us(ended.ended.since(window.barrier));
-            result.first_start_us = Some(result.first_start_us.map_or(start, |at| at.min(start)));
-            result.last_end_us = Some(result.last_end_us.map_or(end, |at| at.max(end)));
+            least(&mut result.first_start_us);
+            most(&mut result.last_end_us);
         }
         if claim.said == Said::Unknown {
             self.report.unsettled.push(Unsettled {
                 number,
                 endpoint: name.clone(),
-                kind,
+                kind: kind.to_owned(),
                 records,
                 attempts: ended.attempts,
                 in_doubt: ended.unknown.unresolved,
                 class: ended
                     .failure
                     .as_ref()
-                    .map_or("deadline", |f| f.class.name()),
+                    .map_or("deadline", |f| f.class.name())
+                    .to_owned(),
                 measured,
                 unresolved: ended.outcome == Outcome::Failed("unresolved"),
             });
@@ -153,13 +170,13 @@ impl Recorder {
             self.report.rows.push(Row {
                 writer,
                 endpoint: name,
-                operation: kind,
+                operation: kind.to_owned(),
                 id: number,
                 planned_us: offset(ended.planned),
                 start_us: offset(ended.started),
                 end_us: offset(ended.ended),
                 attempts: ended.attempts,
-                outcome: outcome_name(&ended.outcome),
+                outcome: outcome_name(&ended.outcome).to_owned(),
                 sqlstate: ended.failure.and_then(|failure| failure.sqlstate),
                 ok: committed,
                 measured,
@@ -174,7 +191,11 @@ impl Recorder {
         progress.conflicts.fetch_add(conflicts, Ordering::Relaxed);
         match ended.outcome {
             Outcome::Committed => progress.committed.fetch_add(1, Ordering::Relaxed),
-            Outcome::Failed(_) => progress.failed.fetch_add(1, Ordering::Relaxed),
+            Outcome::Failed(class) => {
+                let starved = u64::from(class == "starved");
+                progress.starved.fetch_add(starved, Ordering::Relaxed);
+                progress.failed.fetch_add(1, Ordering::Relaxed)
+            }
             Outcome::Rejected | Outcome::Unfinished => 0,
         };
     }

@@ -1,68 +1,29 @@
 //! The phases of a shard.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clock::{Clock, Time};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use stats::RoundTrips;
 use target::{SqlFailure, Target};
 use workload::Workload;
 
-use crate::connection::{Slot, may_pass};
+use crate::connection::{Connected, Slot};
 use crate::cpu;
-use crate::probe::{probe, wire};
+use crate::gate::{Ended, Gate, Opened, Start};
+use crate::load::{Load, Progress};
+use crate::opening::{Pace, open_slots, probe_after, probe_before};
 use crate::record::Recorder;
 use crate::report::ShardReport;
-use crate::stop::Stop;
+use crate::stop::{Stop, stop};
 use crate::writer::write;
 
-/// Pause before an endpoint that did not answer is probed again.
-const PROBE_PAUSE: Duration = Duration::from_millis(100);
 /// How long an endpoint may take to answer after the window.
 const PROBE_AFTER_LIMIT: Duration = Duration::from_secs(5);
-
-/// What a shard is to do; plain data.
-#[derive(Clone, Debug)]
-pub struct Load {
-    /// Its writers, by their index in the wave, each with the index of the
-    /// endpoint that it is placed on.
-    pub writers: Vec<(u32, usize)>,
-    /// Time between the barrier and the window.
-    pub warmup: Duration,
-    /// Length of the window; `None` when each writer has a fixed share.
-    pub measure: Option<Duration>,
-    /// The retry policy.
-    pub retry: plan::Retry,
-    /// Starved operations that abort the rep; 0 never does.
-    pub abort_after_starved: u32,
-    /// Keep one row per operation.
-    pub keep_rows: bool,
-    /// Seed of the pauses.
-    pub seed: u64,
-    /// The server's own part of `SELECT 1` per endpoint, where it is known.
-    pub server_parts: Vec<Option<Duration>>,
-    /// vCPUs of this process, to judge its CPU by.
-    pub vcpus: f64,
-    /// How long opening all connections may take.
-    pub open_limit: Duration,
-}
-
-/// Live figures of a shard, for progress lines; they are not results.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// Operations that ended.
-    pub ended: AtomicU64,
-    /// Operations that committed.
-    pub committed: AtomicU64,
-    /// Attempts that lost a race.
-    pub conflicts: AtomicU64,
-    /// Operations that failed.
-    pub failed: AtomicU64,
-}
+/// The same, where the shard was stopped: whoever did that is waiting.
+const PROBE_STOPPED_LIMIT: Duration = Duration::from_secs(1);
 
 /// The instants of a rep.
 #[derive(Clone, Copy, Debug)]
@@ -73,17 +34,45 @@ pub(crate) struct Window {
     pub(crate) start: Time,
     /// Measuring ends, where time bounds it.
     pub(crate) end: Option<Time>,
+    /// This shard's first operations are planned at this instant.
+    pub(crate) first_plan: Time,
+    /// None of this shard's is planned at or after this one.
+    pub(crate) last_plan: Option<Time>,
 }
 
 impl Window {
-    /// No operation is planned at or after this instant.
+    fn new(load: &Load, barrier: Time) -> Window {
+        let start = barrier + load.warmup;
+        let end = load.measure.map(|length| start + length);
+        let whole = Window {
+            barrier,
+            start,
+            end,
+            first_plan: barrier,
+            last_plan: end,
+        };
+        let (Some(leg), Some(end)) = (load.leg, end) else {
+            return whole;
+        };
+        Window {
+            // The first leg begins with the warm-up.
+            first_plan: match leg.index {
+                0 => barrier,
+                _ => start + Duration::from_millis(leg.from_ms),
+            },
+            last_plan: Some(end.min(start + Duration::from_millis(leg.until_ms))),
+            ..whole
+        }
+    }
+
+    /// Whether no operation is planned at this instant any more.
     pub(crate) fn is_over(&self, at: Time) -> bool {
-        self.end.is_some_and(|end| at >= end)
+        self.last_plan.is_some_and(|last| at >= last)
     }
 
     /// Whether an instant falls into it.
     pub(crate) fn holds(&self, at: Time) -> bool {
-        at >= self.start && !self.is_over(at)
+        at >= self.start && self.end.is_none_or(|end| at < end)
     }
 }
 
@@ -95,27 +84,26 @@ pub(crate) struct Context<'a, W> {
     pub(crate) clock: Clock,
     pub(crate) window: Window,
     pub(crate) stop: Stop,
-    starved: AtomicU32,
-    recorder: Mutex<Recorder>,
+    progress: Arc<Progress>,
+    recorder: Arc<Mutex<Recorder>>,
 }
 
 impl<W> Context<'_, W> {
-    pub(crate) fn record(&self, with: impl FnOnce(&mut Recorder)) {
-        with(&mut self.recorder.lock().unwrap_or_else(PoisonError::into_inner));
+    pub(crate) fn record<T>(&self, with: impl FnOnce(&mut Recorder) -> T) -> T {
+        with(&mut self.recorder.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn starved(&self) {
-        self.starved.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Too many operations starved: no new one starts.
+    /// Too many operations starved, here or in the whole wave: no new one
+    /// starts.
     pub(crate) fn is_aborted(&self) -> bool {
-        let limit = self.load.abort_after_starved;
-        limit > 0 && self.starved.load(Ordering::Relaxed) >= limit
+        let limit = u64::from(self.load.abort_after_starved);
+        let starved = self.progress.starved.load(Ordering::Relaxed);
+        (limit > 0 && starved >= limit) || self.progress.aborted.load(Ordering::Relaxed)
     }
 }
 
-/// Runs a shard from opening its connections to its report.
+/// Runs a shard from opening its connections to its report. `gate` lets it
+/// start; `stop` and [`Load::stop_by`] end it, wherever it is.
 ///
 /// # Errors
 /// When its pool cannot fill: not one operation ran then, and the reason is the
@@ -126,25 +114,79 @@ pub async fn run_shard<W: Workload>(
     target: &Target,
     stop: Stop,
     progress: Arc<Progress>,
-) -> Result<ShardReport, SqlFailure> {
-    let clock = target.clock();
-    let opening = clock.now();
-    let deadline = opening + load.open_limit;
-    let before = round_trips(target, &load, deadline).await?;
-    let (slots, opened) = open_slots(&load, workload, target, deadline).await?;
-
-    let barrier = clock.now();
-    let start = barrier + load.warmup;
-    let window = Window {
-        barrier,
-        start,
-        end: load.measure.map(|length| start + length),
-    };
-    let names = target.endpoints().iter().map(|e| e.name.clone()).collect();
-    let mut recorder = Recorder::new(window, names, before, load.keep_rows, progress);
-    for (endpoint, took) in opened {
-        recorder.connected(endpoint, took);
+    gate: &impl Gate,
+) -> Result<Ended, SqlFailure> {
+    // Both ways of ending it become one flag, so that an operation has one
+    // thing to watch and no timer of its own.
+    let (handle, either) = self::stop();
+    let ends = until_stopped(target.clock(), stop, load.stop_by);
+    let mut phases = std::pin::pin!(phases(load, workload, target, either, progress, gate));
+    tokio::select! {
+        biased;
+        ended = &mut phases => return ended,
+        () = ends => handle.stop(),
     }
+    phases.await
+}
+
+async fn until_stopped(clock: Clock, mut stop: Stop, by: Option<Time>) {
+    match by {
+        None => stop.wait().await,
+        Some(by) => tokio::select! {
+            biased;
+            () = stop.wait() => {}
+            () = clock.sleep_until(by) => {}
+        },
+    }
+}
+
+async fn phases<W: Workload>(
+    load: Load,
+    workload: &W,
+    target: &Target,
+    stop: Stop,
+    progress: Arc<Progress>,
+    gate: &impl Gate,
+) -> Result<Ended, SqlFailure> {
+    let clock = target.clock();
+    let pace = Pace::new(&load, clock);
+    let opening = async {
+        let probed = probe_before(target, &pace).await?;
+        Ok::<_, SqlFailure>((probed, open_slots(workload, target, &pace).await?))
+    };
+    let Some(opened) = unless_stopped(&stop, opening).await else {
+        let why = "stopped while its connections were opened";
+        return Ok(Ended::NotStarted(why.to_owned()));
+    };
+    let (probed, slots) = opened?;
+    let refusals = slots.iter().map(|(_, connected)| connected.refusals);
+    let opened = Opened {
+        connections: u32::try_from(slots.len()).unwrap_or(u32::MAX),
+        took: pace.took(),
+        refusals: probed.refusals + refusals.sum::<u32>(),
+    };
+    let barrier = match gate.ready(opened).await {
+        Start::At(at) => at,
+        Start::Not(why) => return Ok(Ended::NotStarted(why)),
+    };
+
+    let window = Window::new(&load, barrier);
+    let names = target.endpoints().iter().map(|e| e.name.clone()).collect();
+    let mut recorder = Recorder::new(
+        window,
+        names,
+        probed.round_trips,
+        load.keep_rows,
+        Arc::clone(&progress),
+    );
+    for (slot, connected) in &slots {
+        recorder.connected(slot.endpoint, connected.took);
+    }
+    let recorder = Arc::new(Mutex::new(recorder));
+    *progress
+        .recorder
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&recorder);
     let context = Context {
         load,
         workload,
@@ -152,120 +194,75 @@ pub async fn run_shard<W: Workload>(
         clock,
         window,
         stop,
-        starved: AtomicU32::new(0),
-        recorder: Mutex::new(recorder),
+        progress,
+        recorder,
     };
+    Ok(Ended::Ran(measure(context, slots).await))
+}
 
+/// The load itself, from the barrier on, and the round trips after it.
+async fn measure<W: Workload>(
+    context: Context<'_, W>,
+    slots: Vec<(Slot<W>, Connected)>,
+) -> ShardReport {
+    let Context { clock, window, .. } = context;
+    if window.first_plan > clock.now() {
+        let _ = unless_stopped(&context.stop, clock.sleep_until(window.first_plan)).await;
+    }
+    let began = clock.now();
+    context.progress.started.store(true, Ordering::Relaxed);
+    context.record(|recorder| recorder.started(began));
     let cpu_before = cpu::process_cpu();
     let places = context.load.writers.iter().zip(slots);
     let mut writers: FuturesUnordered<_> = places
-        .map(|((index, _), slot)| write(&context, *index, slot))
+        .map(|((index, _), (slot, _))| write(&context, *index, slot))
         .collect();
     while writers.next().await.is_some() {}
     drop(writers);
+    let over = clock.now();
     let cpu_pct = match (clock.is_simulated(), cpu_before, cpu::process_cpu()) {
-        (false, Some(before), Some(after)) => cpu::percent(
-            after.saturating_sub(before),
-            clock.now().since(barrier),
-            context.load.vcpus,
-        ),
+        (false, Some(before), Some(after)) => {
+            let used = after.saturating_sub(before);
+            cpu::percent(used, over.since(began), context.load.vcpus)
+        }
         _ => None,
     };
 
-    let over = clock.now();
-    let limit = over + PROBE_AFTER_LIMIT;
-    let after = round_trips(target, &context.load, limit).await;
     let stopped = context.stop.is_set();
     let aborted = context.is_aborted();
-    let mut report = None;
-    context.record(|recorder| report = Some(std::mem::take(recorder).finish()));
-    let mut report = report.unwrap_or_default();
-    report.result.stopped = stopped;
+    let limit = match stopped {
+        true => PROBE_STOPPED_LIMIT,
+        false => PROBE_AFTER_LIMIT,
+    };
+    let after = probe_after(context.target, &context.load, over + limit).await;
+    let mut report = context.record(|recorder| std::mem::take(recorder).finish());
+    let result = &mut report.result;
+    result.stopped = stopped;
+    result.aborted = aborted;
+    result.cpu_peak_pct = cpu_pct;
     // A window that was cut short is as long as it was open.
     if (stopped || aborted)
-        && let Some(window_us) = &mut report.result.window_us
+        && let Some(window_us) = &mut result.window_us
     {
-        let open = over.since(start).as_micros();
+        let open = over.since(window.start).as_micros();
         *window_us = (*window_us).min(u64::try_from(open).unwrap_or(u64::MAX));
     }
-    report.result.aborted = aborted;
-    report.result.cpu_peak_pct = cpu_pct;
     // An endpoint that is gone by now has no round trip after the window; that
     // is visible as a missing figure.
-    for (name, trips) in after.unwrap_or_default() {
-        if let Some(both) = report.result.round_trips.get_mut(&name) {
+    for (name, trips) in after.unwrap_or_default().round_trips {
+        if let Some(both) = result.round_trips.get_mut(&name) {
             both.after = trips.before;
         }
     }
-    Ok(report)
+    report
 }
 
-/// Measures every endpoint through a connection that carries no load. An
-/// endpoint that fails for a moment is tried again until `deadline`.
-async fn round_trips(
-    target: &Target,
-    load: &Load,
-    deadline: Time,
-) -> Result<BTreeMap<String, RoundTrips>, SqlFailure> {
-    let clock = target.clock();
-    let mut all = BTreeMap::new();
-    for (at, endpoint) in target.endpoints().iter().enumerate() {
-        let seen = loop {
-            let probed = async {
-                let conn = target.connect(at, deadline).await?;
-                probe(target, &conn).await
-            };
-            match probed.await {
-                Ok(seen) => break seen,
-                Err(failure) if may_pass(&failure) && clock.now() + PROBE_PAUSE < deadline => {
-                    clock.sleep(PROBE_PAUSE).await;
-                }
-                Err(failure) => return Err(failure),
-            }
-        };
-        let server_part = load.server_parts.get(at).copied().flatten();
-        let wire = wire(seen.fastest, server_part);
-        all.insert(
-            endpoint.name.clone(),
-            RoundTrips {
-                before: seen.trips,
-                after: stats::Hist::default(),
-                wire_us: u64::try_from(wire.as_micros()).ok(),
-            },
-        );
+/// Runs `work` until it is done, or to `None` when the shard is stopped.
+async fn unless_stopped<T>(stop: &Stop, work: impl Future<Output = T>) -> Option<T> {
+    let mut stop = stop.clone();
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = stop.wait() => None,
     }
-    Ok(all)
-}
-
-/// Opens every writer's connection, all at once; the target paces refusals.
-/// Returns the slots in the order of the writers, and how long each took.
-#[allow(clippy::type_complexity)]
-async fn open_slots<W: Workload>(
-    load: &Load,
-    workload: &W,
-    target: &Target,
-    deadline: Time,
-) -> Result<(Vec<Slot<W>>, Vec<(usize, Duration)>), SqlFailure> {
-    let mut opening: FuturesUnordered<_> = load
-        .writers
-        .iter()
-        .enumerate()
-        .map(|(place, (_, endpoint))| async move {
-            let mut slot: Slot<W> = Slot::new(*endpoint);
-            let took = slot.ensure(target, workload, deadline).await?;
-            Ok::<_, SqlFailure>((place, slot, took.unwrap_or_default()))
-        })
-        .collect();
-    let mut opened = BTreeMap::new();
-    while let Some(ended) = opening.next().await {
-        let (place, slot, took) = ended?;
-        opened.insert(place, (slot, took));
-    }
-    let mut slots = Vec::new();
-    let mut took_each = Vec::new();
-    for (slot, took) in opened.into_values() {
-        took_each.push((slot.endpoint, took));
-        slots.push(slot);
-    }
-    Ok((slots, took_each))
 }

@@ -31,7 +31,8 @@ pub async fn prepare<W: Workload>(workload: &W, target: &Target) -> Result<Step,
 const SETTLING: Duration = Duration::from_secs(5);
 
 /// Checks the database against the claims, through `endpoint`, which should be
-/// another one than most of the load took ([`verifying_endpoint`]).
+/// another one than most of the load took ([`verifying_endpoint`]). Of the
+/// `missing` writers nobody knows what they did.
 ///
 /// # Errors
 /// When the check could not be made; what it found is in the result.
@@ -40,12 +41,13 @@ pub async fn verify<W: Workload>(
     target: &Target,
     endpoint: usize,
     claims: &[Claim],
+    missing: &[u32],
 ) -> Result<Verified, SqlFailure> {
-    if claims.iter().any(|claim| claim.said == Said::Unknown) {
+    if !missing.is_empty() || claims.iter().any(|claim| claim.said == Said::Unknown) {
         target.clock().sleep(SETTLING).await;
     }
     step(target, endpoint, async |conn| {
-        workload.verify(conn, claims).await
+        workload.verify(conn, claims, missing).await
     })
     .await
 }

@@ -13,8 +13,8 @@ pub(crate) async fn write<W: Workload>(context: &Context<'_, W>, index: u32, mut
     let clock = context.clock;
     let mut writer = context.workload.writer(index);
     let mut pauses = rng(context.load.seed, Purpose::Pauses, u64::from(index));
-    let mut planned = context.window.barrier;
-    for n in 0.. {
+    let mut planned = context.window.first_plan;
+    for n in context.load.first_operation.. {
         if context.window.is_over(planned) {
             return;
         }
@@ -46,7 +46,6 @@ pub(crate) async fn write<W: Workload>(context: &Context<'_, W>, index: u32, mut
         .end(planned)
         .await;
         planned = ended.ended;
-        let starved = ended.outcome == Outcome::Failed("starved");
         let stopped = ended.outcome == Outcome::Unfinished;
         let claim = context.workload.claim(&operation, ended.said);
         let kind = context.workload.kind(&operation);
@@ -56,9 +55,6 @@ pub(crate) async fn write<W: Workload>(context: &Context<'_, W>, index: u32, mut
         context.record(|recorder| {
             recorder.ended(index, slot.endpoint, kind, number, records, claim, ended);
         });
-        if starved {
-            context.starved();
-        }
         if stopped {
             continue;
         }

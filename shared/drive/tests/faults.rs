@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clock::Clock;
-use fabric_drive::{self as drive, Load, Progress, ShardReport, run_shard, verifying_endpoint};
+use fabric_drive::{
+    self as drive, AtOnce, Ended, Load, Progress, ShardReport, run_shard, verifying_endpoint,
+};
 use plan::{AppendParams, Isolation, Placement, Retry, SplitTag, Trips};
 use sim::{Cluster, FaultCounts, FaultPlan};
 use stats::Counts;
@@ -93,8 +95,13 @@ fn run(seed: u64) -> Seen {
             writers: (0..params.total_writers())
                 .map(|w| (w, w as usize % 2))
                 .collect(),
+            opening: None,
+            probe_endpoints: vec![0, 1],
             warmup: Duration::ZERO,
             measure: None,
+            leg: None,
+            first_operation: 0,
+            stop_by: None,
             retry: params.retry.clone(),
             abort_after_starved: params.abort_after_starved,
             keep_rows: false,
@@ -105,10 +112,12 @@ fn run(seed: u64) -> Seen {
         };
         let other = verifying_endpoint(&load.writers, 2);
         let progress = Arc::new(Progress::default());
-        let mut report = run_shard(load, &append, &target, stop, progress)
-            .await
-            .unwrap();
-        let verified = drive::verify(&append, &target, other, &report.claims)
+        let gate = AtOnce(clock);
+        let ended = run_shard(load, &append, &target, stop, progress, &gate).await;
+        let Ok(Ended::Ran(mut report)) = ended else {
+            panic!("seed {seed}: {ended:?}");
+        };
+        let verified = drive::verify(&append, &target, other, &report.claims, &[])
             .await
             .unwrap();
         report.settle(&verified);
