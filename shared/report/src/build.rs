@@ -12,7 +12,7 @@ use stats::{Hist, Mean95, Part, Rates, RoundTrips, Series, ShardResult};
 
 use crate::blocks::blocks;
 use crate::figures::{Figures, round};
-use crate::input::{CellReport, RepError, RepReport, Step, SweepInfo};
+use crate::input::{CellReport, PartialShard, RepError, RepReport, Step, SweepInfo};
 use crate::judge::{is_open_loop, judge, rate_reached_pct, verdict};
 use crate::redact::without_password;
 use crate::summary::{
@@ -69,6 +69,8 @@ fn cell_summary(report: &CellReport, simulated: bool) -> CellSummary {
             rep: rep.rep,
             measured: rep_measured(cell, rep),
             error: rep.error.as_ref().map(RepError::to_string),
+            missing: rep.missing.clone(),
+            partial_progress: rep.partial_progress.iter().map(rounded).collect(),
         })
         .collect();
     let merged = merge(cell, &reps, &summaries);
@@ -100,6 +102,13 @@ fn has_records(params: &Params) -> bool {
     }
 }
 
+fn rounded(shard: &PartialShard) -> PartialShard {
+    PartialShard {
+        at_s: shard.at_s.map(round),
+        ..shard.clone()
+    }
+}
+
 /// Completes a rep's outcome sum by what the plan holds and no shard reported.
 fn account(rep: &RepReport) -> RepReport {
     let mut rep = rep.clone();
@@ -111,7 +120,7 @@ fn account(rep: &RepReport) -> RepReport {
         counts.planned = planned;
         if rep.workers_reported < rep.workers_expected {
             counts.lost += unreported;
-        } else if rep.error.is_some() || rep.partial || rep.result.stopped {
+        } else if rep.workers_late > 0 || rep.error.is_some() || rep.partial || rep.result.stopped {
             counts.skipped += unreported;
         }
     }
@@ -224,6 +233,9 @@ struct Sums {
     clean: Option<Step>,
     cpu_peak_pct: Option<f64>,
     clock_offset_us: Option<i64>,
+    start_late_us: Option<u64>,
+    start_spread_ms: Option<f64>,
+    handover_gap_ms: Option<f64>,
     aborted: bool,
     /// A pool did not fill: what has no span ran at 0 per second.
     pool_error: bool,
@@ -241,6 +253,9 @@ impl Sums {
             round_trips,
             first_start_us: _,
             last_end_us: _,
+            leg_first_us: _,
+            leg_last_us: _,
+            start_late_us,
             window_us: _,
             series,
             cpu_peak_pct,
@@ -265,9 +280,10 @@ impl Sums {
         add_step(&mut self.prepare, rep.prepare);
         add_step(&mut self.verify, rep.verify);
         add_step(&mut self.clean, rep.clean);
-        if let Some(cpu) = cpu_peak_pct {
-            self.cpu_peak_pct = Some(self.cpu_peak_pct.map_or(*cpu, |seen| seen.max(*cpu)));
-        }
+        worst(&mut self.cpu_peak_pct, *cpu_peak_pct);
+        worst(&mut self.start_late_us, *start_late_us);
+        worst(&mut self.start_spread_ms, rep.start_spread_ms);
+        worst(&mut self.handover_gap_ms, rep.handover_gap_ms);
         if let Some(offset) = clock_offset_us
             && self
                 .clock_offset_us
@@ -314,6 +330,9 @@ impl Sums {
                 cpu_peak_pct: self.cpu_peak_pct.map(round),
                 rate_reached_pct: rate_reached_pct(&self.part, open_loop, self.aborted),
                 clock_offset_ms: self.clock_offset_us.map(|us| round(us as f64 / 1e3)),
+                start_late_ms: self.start_late_us.map(|us| round(us as f64 / 1e3)),
+                start_spread_ms: self.start_spread_ms.map(round),
+                handover_gap_ms: self.handover_gap_ms.map(round),
                 workers: self.workers,
                 workers_reported: self.workers_reported,
                 workers_late: self.workers_late,
@@ -321,6 +340,14 @@ impl Sums {
             series: series_summary(&self.series),
             ..Measured::default()
         }
+    }
+}
+
+/// Keeps the larger of two figures, where there are any.
+fn worst<T: PartialOrd>(seen: &mut Option<T>, other: Option<T>) {
+    // `None` is less than any value.
+    if other > *seen {
+        *seen = other;
     }
 }
 

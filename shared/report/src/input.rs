@@ -4,10 +4,12 @@
 //! [`Summary::build`]: crate::Summary::build
 
 use plan::Cell;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stats::ShardResult;
 
 /// The sweep as a whole.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SweepInfo {
     /// The sweep's name.
     pub name: String,
@@ -20,7 +22,7 @@ pub struct SweepInfo {
 }
 
 /// One database under load.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetInfo {
     /// Its name in the sweep.
     pub name: String,
@@ -35,7 +37,7 @@ pub struct TargetInfo {
 
 /// One cell and everything that was measured of it. A cell that did not come to
 /// run is handed in too, with no reps: what is missing must be seen.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellReport {
     /// The cell as planned.
     pub cell: Cell,
@@ -44,7 +46,7 @@ pub struct CellReport {
 }
 
 /// One attempt at one repetition, its shards already merged.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RepReport {
     /// Which repetition, from 1.
     pub rep: u32,
@@ -54,8 +56,8 @@ pub struct RepReport {
     pub result: ShardResult,
     /// Operations that the plan holds, where a number of operations bounds the
     /// rep. What the shards did not report of it is added as lost when a worker
-    /// is missing, as skipped when the rep could not run or was stopped, and left
-    /// unaccounted for otherwise.
+    /// is missing, as skipped when one was late or the rep could not run or was
+    /// stopped, and left unaccounted for otherwise.
     pub planned: Option<u64>,
     /// Workers that the wave was made of.
     pub workers_expected: u32,
@@ -63,6 +65,16 @@ pub struct RepReport {
     pub workers_reported: u32,
     /// Workers that came too late for the start instant and did no load.
     pub workers_late: u32,
+    /// Names of the shards that never reported.
+    pub missing: Vec<String>,
+    /// What is last known of them; in no total.
+    pub partial_progress: Vec<PartialShard>,
+    /// From the first worker's start to the last one's, ms; `None` where one
+    /// process did it all.
+    pub start_spread_ms: Option<f64>,
+    /// The longest time at a hand-over between two legs in which no operation of
+    /// either ran, ms; `None` where the wave has one leg.
+    pub handover_gap_ms: Option<f64>,
     /// Schema and first rows.
     pub prepare: Option<Step>,
     /// Checking the database against what the driver was told.
@@ -79,8 +91,30 @@ pub struct RepReport {
     pub partial: bool,
 }
 
+/// The last that was heard of a shard that never reported. Operations may have
+/// ended since, so it counts nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct PartialShard {
+    /// Its name.
+    pub shard: String,
+    /// When that was, in seconds since the start of the rep; null where it did
+    /// not come to start.
+    pub at_s: Option<f64>,
+    /// Operations that had ended.
+    pub ended: u64,
+    /// Operations among them that committed.
+    pub committed: u64,
+    /// Operations among them that failed, starved ones included.
+    pub failed: u64,
+    /// Operations among them that starved.
+    pub starved: u64,
+    /// Attempts that had lost a race.
+    pub conflicts: u64,
+}
+
 /// Rows and seconds of a step beside the measured window.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Rows written, read or deleted.
     pub rows: u64,
@@ -89,7 +123,8 @@ pub struct Step {
 }
 
 /// Why a rep could not run, or not to its end.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
 pub enum RepError {
     /// Its connections could not all be opened. That is a result: 0 operations
     /// per second, and the reason.

@@ -88,7 +88,11 @@ pub(crate) fn judge(rep: &RepReport, open_loop: bool) -> Judgement {
     let missing = rep.workers_expected.saturating_sub(rep.workers_reported);
     if missing > 0 {
         let of = rep.workers_expected;
-        because.push(format!("{missing} of {of} workers never reported"));
+        let names = match rep.missing.is_empty() {
+            true => String::new(),
+            false => format!(": {}", some(&rep.missing)),
+        };
+        because.push(format!("{missing} of {of} workers never reported{names}"));
     }
     if rep.workers_late > 0 {
         let (late, of) = (rep.workers_late, rep.workers_expected);
@@ -122,6 +126,16 @@ pub(crate) fn judge(rep: &RepReport, open_loop: bool) -> Judgement {
     Judgement {
         invalid_because: because,
         generator_limited: wait.is_some_and(|ms| ms > WAIT_LIMIT_MS),
+    }
+}
+
+/// Names in a line that stays one.
+fn some(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 

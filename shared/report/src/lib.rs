@@ -52,10 +52,10 @@ mod words;
 pub use figures::{Figures, LatencyMs, NetQuantiles, Quantiles, UnknownOutcomes};
 pub use files::{FilesError, prepare_folder, read_summary, write_all};
 pub use html::html;
-pub use input::{CellReport, RepError, RepReport, Step, SweepInfo, TargetInfo};
+pub use input::{CellReport, PartialShard, RepError, RepReport, Step, SweepInfo, TargetInfo};
 pub use json::to_json;
 pub use judge::{exit_code, figure};
-pub use run::{Host, OpRow, RepRun, RunInfo, TargetFound, utc};
+pub use run::{FleetRun, Host, OpRow, RepRun, RunInfo, TargetFound, utc};
 pub use schema::{ops_schema, run_schema, summary_schema};
 pub use summary::{
     BlockSummary, BrokenInvariant, BrokenThreshold, CellSummary, Curve, Instrument, Interval,

@@ -30,6 +30,29 @@ pub struct RunInfo {
     pub targets: Vec<TargetFound>,
     /// Every attempt at every rep.
     pub reps: Vec<RepRun>,
+    /// The fleet's run, where a fleet ran it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetRun>,
+}
+
+/// A run of a fleet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FleetRun {
+    /// Its id.
+    pub run: String,
+    /// Attempts at it: the first, and each resumption.
+    pub attempt: u32,
+    /// `complete`, `incomplete` or `stopped`.
+    pub outcome: String,
+    /// Why, in one line.
+    pub why: String,
+    /// Regions with workers, home first.
+    pub regions: Vec<String>,
+    /// DPU spent, by estimate; null where none are counted.
+    pub spent_dpu: Option<f64>,
+    /// US dollars spent, by estimate: database and workers.
+    pub spent_usd: f64,
 }
 
 /// The machine that ran a sweep.

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::figures::{Figures, Quantiles};
+use crate::input::PartialShard;
 
 /// The version of the file's form; raised when a reader would have to change.
 pub const VERSION: u32 = 1;
@@ -167,6 +168,12 @@ pub struct RepSummary {
     pub measured: Measured,
     /// Why it could not run, or not to its end.
     pub error: Option<String>,
+    /// Names of the shards that never reported.
+    #[serde(default)]
+    pub missing: Vec<String>,
+    /// What is last known of them. Partial, and in none of the figures.
+    #[serde(default)]
+    pub partial_progress: Vec<PartialShard>,
 }
 
 /// All repetitions of a cell, added up: counts summed, histograms merged bucket
@@ -276,6 +283,14 @@ pub struct Instrument {
     /// A worker's clock less the store's, ms; the one farthest off. Null where
     /// there is no store.
     pub clock_offset_ms: Option<f64>,
+    /// How long after the start instant the latest worker's load began, ms.
+    pub start_late_ms: Option<f64>,
+    /// From the first worker's start to the last one's, ms; null where one
+    /// process did it all.
+    pub start_spread_ms: Option<f64>,
+    /// The longest time without an operation at a hand-over between two legs of
+    /// a wave, ms; null where no worker handed over.
+    pub handover_gap_ms: Option<f64>,
     /// Workers of the wave; of `merged`, of all waves.
     pub workers: u32,
     /// Workers that reported.

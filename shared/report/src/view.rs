@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::blocks::leaves;
+use crate::input::PartialShard;
 use crate::summary::{BlockSummary, CellSummary, Measured, Summary, Verdict};
-use crate::words::{figure, parameter, parameter_name, percent, plural};
+use crate::words::{figure, number, parameter, parameter_name, percent, plural};
 
 /// A table whose cells are text already.
 pub(crate) struct Table {
@@ -267,6 +268,11 @@ fn notes(cell: &CellSummary) -> Vec<Note> {
             note(false, format!("rep {}: {error}", rep.rep));
         }
     }
+    for rep in &cell.reps {
+        for shard in &rep.partial_progress {
+            note(true, partial(rep.rep, shard));
+        }
+    }
     let aborted = cell.reps.iter().filter(|rep| rep.measured.aborted).count();
     if aborted > 0 {
         let of = cell.reps.len();
@@ -297,6 +303,27 @@ fn notes(cell: &CellSummary) -> Vec<Note> {
         );
     }
     notes
+}
+
+/// What is last known of a shard that never reported.
+fn partial(rep: u32, shard: &PartialShard) -> String {
+    let PartialShard {
+        shard,
+        at_s,
+        ended,
+        committed,
+        failed,
+        starved,
+        conflicts,
+    } = shard;
+    let when = at_s.map_or_else(
+        || "before its start".to_owned(),
+        |s| format!("at {} s", number(s)),
+    );
+    format!(
+        "PARTIAL, in no total: rep {rep}, {shard} was last heard of {when}: {ended} ended, \
+         {committed} committed, {failed} failed ({starved} starved), {conflicts} lost races"
+    )
 }
 
 /// Failures by class, where there are others than starved ones.

@@ -40,7 +40,7 @@ fn a_sound_cell_is_valid() {
 #[test]
 fn each_reason_makes_a_cell_invalid() {
     type Change = fn(&mut RepReport);
-    let table: [(Change, &str); 9] = [
+    let table: [(Change, &str); 11] = [
         (
             |rep| rep.result.total.counts.committed -= 1,
             "rep 2: 1 operation unaccounted for",
@@ -56,6 +56,20 @@ fn each_reason_makes_a_cell_invalid() {
         (
             |rep| rep.workers_expected = 4,
             "rep 2: 3 of 4 workers never reported",
+        ),
+        (
+            |rep| {
+                rep.workers_expected = 3;
+                rep.missing = vec!["shard 1".into(), "shard 2".into()];
+            },
+            "rep 2: 2 of 3 workers never reported: shard 1, shard 2",
+        ),
+        (
+            |rep| {
+                rep.workers_expected = 12;
+                rep.missing = (1..12).map(|n| n.to_string()).collect();
+            },
+            "rep 2: 11 of 12 workers never reported: 1, 2, 3, 4, 5, 6, 7, 8 and 3 more",
         ),
         (
             |rep| rep.workers_late = 1,
@@ -98,6 +112,22 @@ fn operations_of_a_missing_worker_are_lost() {
         (figures.planned, figures.lost, figures.unaccounted),
         (256, 128, 0)
     );
+}
+
+#[test]
+fn operations_of_a_late_worker_are_skipped() {
+    let summary = with(|rep| {
+        rep.planned = Some(256);
+        (rep.workers_expected, rep.workers_reported) = (2, 2);
+        rep.workers_late = 1;
+    });
+    let rep = &summary.cells[0].reps[1].measured;
+    assert_eq!((rep.figures.skipped, rep.figures.unaccounted), (128, 0));
+    assert_eq!(
+        rep.invalid_because,
+        ["1 of 2 workers came too late and did no load"]
+    );
+    assert_eq!(exit_code(&summary), 2);
 }
 
 #[test]

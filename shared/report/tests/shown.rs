@@ -160,6 +160,35 @@ fn what_others_wrote_is_escaped() {
 }
 
 #[test]
+fn what_is_last_known_of_a_lost_shard_is_shown_as_partial() {
+    let mut cells = sample::cells();
+    sample::with_a_lost_shard(&mut cells[0].reps[1]);
+    let summary = Summary::build(&sample::sweep(), &cells);
+    let rep = &summary.cells[0].reps[1];
+    assert_eq!(rep.missing, ["shard 2 of 4"]);
+    assert_eq!(rep.measured.figures.lost, 128);
+    let instrument = summary.cells[0].merged.measured.instrument;
+    assert_eq!(instrument.start_late_ms, Some(4.25));
+    assert_eq!(instrument.start_spread_ms, Some(3.5));
+    assert_eq!(instrument.handover_gap_ms, Some(0.25));
+    let style = Style {
+        color: false,
+        width: 400,
+    };
+    for text in [terminal(&summary, style), html(&summary, None)] {
+        for said in [
+            "1 of 4 workers never reported: shard 2 of 4",
+            "PARTIAL, in no total: rep 2, shard 2 of 4 was last heard of at 12.2 s: 40 ended, 37 \
+             committed, 3 failed (2 starved), 61 lost races",
+        ] {
+            assert!(text.contains(said), "{said}");
+        }
+    }
+    let page = html(&summary, None);
+    assert!(page.contains("start spread, ms") && page.contains("hand-over gap, ms"));
+}
+
+#[test]
 fn a_report_of_nothing_is_still_a_report() {
     let empty = Summary::build(&sample::sweep(), &[]);
     assert!(terminal(&empty, Style::default()).contains("0 cells"));

@@ -168,6 +168,22 @@ fn blocks_know_their_axes_and_what_an_endpoint_costs() {
     assert!(summary.blocks[1].low_contention_first_try_ms.is_empty());
 }
 
+#[test]
+fn what_is_reported_travels() {
+    let mut cells = sample::with_trouble();
+    sample::with_a_lost_shard(&mut cells[0].reps[1]);
+    cells[1].reps[0].error = Some(RepError::Pool("53300".into()));
+    cells[1].reps[1].error = Some(RepError::Run("gone".into()));
+    for report in &cells {
+        let text = serde_json::to_string(report).unwrap();
+        assert_eq!(&serde_json::from_str::<CellReport>(&text).unwrap(), report);
+    }
+    let sweep = sample::sweep();
+    let text = serde_json::to_string(&sweep).unwrap();
+    let back: fabric_report::SweepInfo = serde_json::from_str(&text).unwrap();
+    assert_eq!(back, sweep);
+}
+
 proptest! {
     /// Values over the shards of the reps of a cell; `merged` must say what
     /// all of them say together.

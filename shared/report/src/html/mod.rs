@@ -452,6 +452,9 @@ fn around(measured: &Measured) -> Vec<(String, String)> {
         text("CPU peak, %", percent(instrument.cpu_peak_pct)),
         text("sent on time, %", percent(instrument.rate_reached_pct)),
         text("clock offset, ms", figure(instrument.clock_offset_ms)),
+        text("start late, ms", figure(instrument.start_late_ms)),
+        text("start spread, ms", figure(instrument.start_spread_ms)),
+        text("hand-over gap, ms", figure(instrument.handover_gap_ms)),
         text("unknown outcomes", unknown.total.to_string()),
         text("of these unresolved", unknown.unresolved.to_string()),
     ]

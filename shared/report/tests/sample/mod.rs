@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use fabric_report::{CellReport, RepReport, Step, SweepInfo, TargetInfo};
+use fabric_report::{CellReport, PartialShard, RepReport, Step, SweepInfo, TargetInfo};
 use plan::{AppendParams, Cell, Isolation, Params, Placement, Retry, SplitTag, Trips};
 use stats::counts::STARVED;
 use stats::{Event, Part, ShardResult};
@@ -168,6 +168,7 @@ pub fn rep(params: &AppendParams, rep: u32) -> RepReport {
         verify_problems: Vec::new(),
         error: None,
         partial: false,
+        ..RepReport::default()
     }
 }
 
@@ -248,6 +249,25 @@ pub fn cells() -> Vec<CellReport> {
         }
     }
     cells
+}
+
+/// A rep of a fleet of which one shard never reported.
+pub fn with_a_lost_shard(rep: &mut RepReport) {
+    rep.planned = Some(256);
+    (rep.workers_expected, rep.workers_reported) = (4, 3);
+    rep.missing = vec!["shard 2 of 4".into()];
+    rep.partial_progress = vec![PartialShard {
+        shard: "shard 2 of 4".into(),
+        at_s: Some(12.25),
+        ended: 40,
+        committed: 37,
+        failed: 3,
+        starved: 2,
+        conflicts: 61,
+    }];
+    rep.start_spread_ms = Some(3.5);
+    rep.handover_gap_ms = Some(0.25);
+    rep.result.start_late_us = Some(4_250);
 }
 
 /// The same, with something of everything that can go wrong.
