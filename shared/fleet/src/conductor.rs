@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plan::{Cell, Leg, Shard};
+use plan::{Cell, Leg, Plan, Shard};
 
 use crate::env::{Env, ms};
 use crate::finish::{self, Finished};
@@ -175,7 +175,7 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
         let fleet = plan.fleet.clone();
         let shards = plan::shards(cell, &endpoints, &fleet)
             .map_err(|error| RunError::Plan(error.to_string()))?;
-        let connections: u32 = shards.iter().map(|shard| shard.writers + 1).sum();
+        let connections: u32 = shards.iter().map(Shard::connections).sum();
         Ok(Job {
             id_base: id_base(&self.record),
             seed: drive::rep_seed(plan.seed, &cell.id, id.rep - 1, drive::Purpose::Inputs),
@@ -196,7 +196,7 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
         if self.record.stop.is_some() {
             return Ok(Next::End);
         }
-        if self.kept.plan.fleet.limits.is_any() {
+        if is_limited(&self.kept.plan) {
             let spent = finish::spent(self.env, self.run).await?;
             let next = spend::forecast(&self.kept.plan, id.cell as usize);
             if let Some(why) = self.crossed(&spent, &next) {
@@ -379,12 +379,26 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
             .filter(|(_, leg)| leg.index < wave.sent)
             .map(|(shard, leg)| (leg.index, shard.index));
         let count = self.count(wave, called, &mut found);
-        if !count.dead.is_empty() {
-            if wave.start_ms.is_none() && wave.refused.is_none() {
-                self.refuse(id, &parts, job, &count).await?;
+        if wave.start_ms.is_none() && wave.refused.is_none() && wave.sent > 0 {
+            let late = wave.since_ms + ms(self.fill()) < now_ms;
+            let settled = found.values().any(TaskRecord::is_settled);
+            if late || settled || !count.dead.is_empty() {
+                let missing = parts.iter().filter(|(shard, leg)| {
+                    let task = found.get(&(leg.index, shard.index));
+                    let dead = |(leg_index, index, _): &(u32, u32, Option<TaskRecord>)| {
+                        (*leg_index, *index) == (leg.index, shard.index)
+                    };
+                    let there = task.is_some_and(|task| {
+                        !task.is_settled() && (task.ready || !late)
+                    });
+                    leg.index < wave.sent && (!there || count.dead.iter().any(dead))
+                });
+                self.refuse(id, missing, job).await?;
                 // Somebody may have published the start just before.
                 return Ok(Next::Again);
             }
+        }
+        if !count.dead.is_empty() {
             for (leg, index, task) in &count.dead {
                 let task_id = TaskId {
                     wave: id,
@@ -396,7 +410,7 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
             }
             return Ok(Next::Again);
         }
-        if self.record.stop.is_none() && self.kept.plan.fleet.limits.is_any() {
+        if self.record.stop.is_none() && is_limited(&self.kept.plan) {
             let counts = found.values().filter_map(|task| task.progress.as_deref());
             let ended: u64 = counts
                 .filter_map(|text| serde_json::from_str::<crate::work::Counts>(text).ok())
@@ -466,23 +480,16 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
     }
 
     /// Closes the barrier, unless the start was published before.
-    async fn refuse(
+    async fn refuse<'p>(
         &self,
         id: WaveId,
-        parts: &[(Shard, Leg)],
+        missing: impl Iterator<Item = &'p (Shard, Leg)>,
         job: &Job,
-        count: &Count,
     ) -> Result<(), StoreError> {
-        let missing: Vec<String> = count
-            .dead
-            .iter()
-            .filter_map(|(leg, index, _)| {
-                let of = |(shard, known): &&(Shard, Leg)| {
-                    shard.index == *index && known.index == *leg
-                };
-                let (shard, leg) = parts.iter().find(of)?;
+        let missing: Vec<String> = missing
+            .map(|(shard, leg)| {
                 let endpoint = job.endpoints.get(shard.endpoint as usize);
-                Some(shard_name(shard, endpoint, leg.index, leg.of))
+                shard_name(shard, endpoint, leg.index, leg.of)
             })
             .collect();
         let named = missing.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
@@ -490,7 +497,10 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
             0..=10 => String::new(),
             n => format!(" and {} more", n - 10),
         };
-        let why = format!("the barrier did not fill; missing: {named}{more}");
+        let why = match missing.is_empty() {
+            true => "the barrier was full, but nobody published the start".to_owned(),
+            false => format!("the barrier did not fill; missing: {named}{more}"),
+        };
         let change = Change::of(id.key(self.run))
             .when([
                 When::Is("stage", Attr::S(Stage::Load.as_str().to_owned())),
@@ -554,20 +564,6 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
             } else {
                 count.waiting += 1;
             }
-        }
-        // A barrier that does not fill in time is closed, though all are alive.
-        if wave.stage == Stage::Load
-            && wave.start_ms.is_none()
-            && wave.refused.is_none()
-            && count.dead.is_empty()
-            && wave.sent > 0
-            && wave.since_ms + ms(self.fill()) < now_ms
-        {
-            let unready = found
-                .iter()
-                .filter(|(_, task)| !task.is_settled() && !task.ready)
-                .map(|((leg, index), task)| (*leg, *index, Some(task.clone())));
-            count.dead.extend(unready);
         }
         count
     }
@@ -654,6 +650,10 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
             id_base: job.id_base,
             seed: job.seed,
         };
+        let found_out = match &steps.prepare {
+            Some(Outcome::Stepped { found, .. }) => found.clone(),
+            _ => None,
+        };
         let (report, rows) =
             rep_report(id, wave, rep.planned(), load, steps, &rep.rows_named());
         let found = self.env.get(&id.key(self.run)).await?;
@@ -667,6 +667,7 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
         let result = WaveResult {
             wave: id,
             rep: report,
+            found: found_out,
             rows,
             from_ms,
             until_ms,
@@ -727,7 +728,11 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
 
 /// Warm-up of a cell's load in milliseconds.
 fn warmup_ms(cell: &Cell) -> i64 {
-    match &cell.params {
-        plan::Params::Append(params) => (params.warmup_s * 1_000.0) as i64,
-    }
+    (cell.params.shape().warmup_s * 1_000.0) as i64
+}
+
+/// Whether a run of the plan may not take what it likes.
+fn is_limited(plan: &Plan) -> bool {
+    let limits = &plan.fleet.limits;
+    limits.minutes.is_some() || limits.usd.is_some() || limits.dpu.is_some()
 }

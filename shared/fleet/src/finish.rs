@@ -1,17 +1,19 @@
 //! The end of a run: what its waves came to is added up, reported and judged.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
 use plan::AddressKind;
-use report::{CellReport, OpRow, RunInfo, Summary, SweepInfo, TargetInfo};
+use report::{CellReport, FleetRun, RepRun, RunInfo, Summary, SweepInfo, TargetFound, TargetInfo};
 
 use crate::env::Env;
 use crate::ids::{RunId, WaveId};
 use crate::queue::Queue;
 use crate::record::RunRecord;
-use crate::results::WaveResult;
+use crate::results::{WaveResult, op_row};
 use crate::run::{Kept, RunError};
 use crate::spend::Spent;
+use crate::work::Found;
 use crate::store::{Read, Store, StoreError};
 
 /// How a run ended.
@@ -115,12 +117,33 @@ pub(crate) async fn report<S: Store, Q: Queue>(
     let plan = &kept.plan;
     let results = wave_results(env, run).await?;
     let spent = spent(env, run).await?;
+    let mut said: BTreeMap<&str, &Found> = BTreeMap::new();
+    for result in &results {
+        if let (Some(cell), Some(found)) =
+            (plan.cells.get(result.wave.cell as usize), &result.found)
+        {
+            said.insert(&cell.target, found);
+        }
+    }
+    let targets = plan.targets.iter();
     let sweep = SweepInfo {
         name: plan.name.clone(),
         about: plan.about.clone(),
         seed: plan.seed,
-        targets: plan.targets.iter().map(target_info).collect(),
+        targets: targets
+            .clone()
+            .map(|target| target_info(target, said.get(target.name.as_str()).copied()))
+            .collect(),
     };
+    let found = targets
+        .map(|target| TargetFound {
+            name: target.name.clone(),
+            server_version: said
+                .get(target.name.as_str())
+                .and_then(|found| found.server_version.clone()),
+            network: target.network.clone(),
+        })
+        .collect();
     let mut by_cell: BTreeMap<u32, Vec<WaveResult>> = BTreeMap::new();
     for result in results {
         by_cell.entry(result.wave.cell).or_default().push(result);
@@ -134,7 +157,7 @@ pub(crate) async fn report<S: Store, Q: Queue>(
         for result in by_cell.remove(&place).unwrap_or_default() {
             runs.push(rep_run(&cell.id, &result));
             for (shard, row) in &result.rows {
-                let row = OpRow::of(&cell.id, result.wave.rep, result.wave.attempt, *shard, row);
+                let row = op_row(&cell.id, result.wave.rep, result.wave.attempt, *shard, row.clone());
                 rows.push_str(&serde_json::to_string(&row).unwrap_or_default());
                 rows.push('\n');
             }
@@ -184,11 +207,33 @@ pub(crate) async fn report<S: Store, Q: Queue>(
         RunOutcome::Complete => judged,
         _ => judged.max(2),
     };
-    let info = RunInfo::of_fleet(run.as_str(), outcome.as_str(), &why, runs);
+    let info = RunInfo {
+        version: 1,
+        name: plan.name.clone(),
+        fabric: env!("CARGO_PKG_VERSION").to_owned(),
+        started_utc: utc_of(record.created_ms),
+        ended_utc: report::utc(env.clock.wall()),
+        wall_s: (env.wall_ms() - record.created_ms) as f64 / 1e3,
+        targets: found,
+        reps: runs,
+        fleet: Some(FleetRun {
+            run: run.to_string(),
+            attempt: record.attempt,
+            outcome: outcome.as_str().to_owned(),
+            why: why.clone(),
+            regions: env.regions.clone(),
+            spent_dpu: spent.dpu_known.then_some(spent.dpu),
+            spent_usd: spent.usd,
+        }),
+        ..RunInfo::default()
+    };
+    let text = |json: Result<String, serde_json::Error>| {
+        json.map_err(|error| StoreError::Refused(format!("a report that is no JSON: {error}")))
+    };
     let files = [
-        (FILES[0], report::to_json(&summary)),
-        (FILES[1], report::to_json(&info)),
-        (FILES[2], report::html(&summary, &info)),
+        (FILES[0], text(report::to_json(&summary))?),
+        (FILES[1], text(report::to_json(&info))?),
+        (FILES[2], report::html(&summary, Some(&info))),
         (FILES[3], rows),
     ];
     for (name, text) in files {
@@ -206,7 +251,7 @@ pub(crate) async fn report<S: Store, Q: Queue>(
     })
 }
 
-fn target_info(target: &plan::TargetSpec) -> TargetInfo {
+fn target_info(target: &plan::TargetSpec, said: Option<&Found>) -> TargetInfo {
     let (kind, simulated) = match target.address.kind() {
         AddressKind::Simulator { .. } => ("simulator", true),
         AddressKind::Dsql { .. } => ("dsql", false),
@@ -216,6 +261,22 @@ fn target_info(target: &plan::TargetSpec) -> TargetInfo {
         name: target.name.clone(),
         url: target.address.to_string(),
         kind: kind.to_owned(),
-        simulated,
+        simulated: simulated || said.is_some_and(|found| found.simulated),
+    }
+}
+
+/// Text of an instant given in milliseconds since 1970.
+fn utc_of(wall_ms: i64) -> String {
+    let since = Duration::from_millis(u64::try_from(wall_ms).unwrap_or(0));
+    report::utc(SystemTime::UNIX_EPOCH + since)
+}
+
+fn rep_run(cell: &str, result: &WaveResult) -> RepRun {
+    RepRun {
+        cell: cell.to_owned(),
+        rep: result.wave.rep,
+        attempt: result.wave.attempt,
+        started_utc: utc_of(result.from_ms),
+        wall_s: (result.until_ms - result.from_ms) as f64 / 1e3,
     }
 }

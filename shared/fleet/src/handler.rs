@@ -177,8 +177,7 @@ pub async fn by_hand<W: Work>(
         opening: None,
         vcpus: invocation.vcpus,
     };
-    let gate = async |_: drive::Opened| drive::Start::At(clock.now());
-    match work.load(&task.job, live, gate).await? {
+    match work.load(&task.job, live, &drive::AtOnce(clock)).await? {
         drive::Ended::Ran(report) => Ok(Outcome::Ran {
             report: Box::new(report),
         }),

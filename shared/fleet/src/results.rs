@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use drive::ShardReport;
-use plan::{Cell, Leg, Params, PlacementError, Shard};
+use plan::{Cell, Leg, PlacementError, Shard};
 use report::{PartialShard, RepError, RepReport};
 use serde::{Deserialize, Serialize};
 use workload::{Claim, Step, Verified};
@@ -18,13 +18,11 @@ use crate::message::{Job, shard_name};
 use crate::queue::Queue;
 use crate::record::{TaskRecord, TaskState, WaveRecord};
 use crate::store::{Read, Store, StoreError};
-use crate::work::{Counts, Outcome};
+use crate::work::{Counts, Found, Outcome};
 
 /// Starved operations that abort a rep of the cell; 0 never does.
 pub(crate) fn abort_limit(cell: &Cell) -> u32 {
-    match &cell.params {
-        Params::Append(params) => params.abort_after_starved,
-    }
+    cell.params.shape().abort_after_starved
 }
 
 /// The tasks of a stage that are in the store, by leg and index.
@@ -203,6 +201,8 @@ pub struct WaveResult {
     pub from_ms: i64,
     /// See `from_ms`.
     pub until_ms: i64,
+    /// What the database said of itself.
+    pub found: Option<Found>,
     /// DPU that its attempts are estimated to have used.
     pub dpu: Option<f64>,
     /// Dollars: database and workers.
@@ -254,7 +254,7 @@ pub(crate) fn rep_report(
             Outcome::Ran { report } => {
                 let mut report = *report;
                 if part.leg.index == 0 {
-                    starts.push(report.result.start_late_us);
+                    starts.extend(report.result.start_late_us);
                 }
                 if let (Some(last), Some(first)) =
                     (ends.get(&part.shard.index), report.result.leg_first_us)
@@ -287,7 +287,7 @@ pub(crate) fn rep_report(
     let mut merged = merged.unwrap_or_default();
     let mut errors: Vec<String> = steps.lost;
     match steps.prepare {
-        Some(Outcome::Stepped { step }) => rep.prepare = Some(seconds(step)),
+        Some(Outcome::Stepped { step, .. }) => rep.prepare = Some(seconds(step)),
         Some(Outcome::Failed { why }) => errors.push(format!("prepare: {why}")),
         _ => {}
     }
@@ -310,7 +310,7 @@ pub(crate) fn rep_report(
         _ => {}
     }
     match steps.clean {
-        Some(Outcome::Stepped { step }) => rep.clean = Some(seconds(step)),
+        Some(Outcome::Stepped { step, .. }) => rep.clean = Some(seconds(step)),
         Some(Outcome::Failed { why }) => {
             errors.push(format!("clean: {why}; these rows were left: {rows}"));
         }
@@ -348,5 +348,27 @@ fn seconds(step: Step) -> report::Step {
     report::Step {
         rows: step.rows,
         seconds: step.took.as_secs_f64(),
+    }
+}
+
+/// A row of `ops.jsonl`.
+pub fn op_row(cell: &str, rep: u32, attempt: u32, shard: u32, row: drive::Row) -> report::OpRow {
+    report::OpRow {
+        cell: cell.to_owned(),
+        rep,
+        attempt,
+        shard,
+        writer: row.writer,
+        endpoint: row.endpoint,
+        operation: row.operation,
+        id: row.id,
+        planned_us: row.planned_us,
+        start_us: row.start_us,
+        end_us: row.end_us,
+        attempts: row.attempts,
+        outcome: row.outcome,
+        sqlstate: row.sqlstate,
+        ok: row.ok,
+        measured: row.measured,
     }
 }

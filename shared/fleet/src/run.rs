@@ -97,8 +97,11 @@ pub async fn start<S: Store, Q: Queue>(
     let Kept { plan, endpoints } = kept;
     plan.check_fleet()
         .map_err(|error| RunError::Plan(error.to_string()))?;
-    plan.check_placements(endpoints)
-        .map_err(|error| RunError::Plan(error.to_string()))?;
+    for (target, endpoints) in endpoints {
+        plan.check_placements(target, endpoints)
+            .and_then(|()| plan.check_shards(target, endpoints))
+            .map_err(|error| RunError::Plan(error.to_string()))?;
+    }
     let waves = all_waves(plan, 1);
     if waves.len() > WAVES {
         return Err(RunError::Plan(format!(
@@ -420,7 +423,7 @@ pub async fn revive<S: Store, Q: Queue>(env: &Env<S, Q>) -> Result<Vec<RunId>, S
 }
 
 /// A run as people look at it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct View {
     /// The run.
     pub run: RunRecord,
@@ -432,6 +435,8 @@ pub struct View {
     pub counts: crate::work::Counts,
     /// Since when it runs, milliseconds since 1970.
     pub start_ms: Option<i64>,
+    /// Dollars that the waves before it have spent, by estimate.
+    pub spent_usd: f64,
 }
 
 /// Looks at a run.
@@ -447,6 +452,7 @@ pub async fn view<S: Store, Q: Queue>(env: &Env<S, Q>, run: &RunId) -> Result<Vi
         tasks: [0; 5],
         counts: crate::work::Counts::default(),
         start_ms: None,
+        spent_usd: crate::finish::spent(env, run).await?.usd,
     };
     let waves = waves_of(env, run, record.attempt).await?;
     let Some(id) = waves.get(record.at as usize) else {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use clock::Time;
-use drive::{Ended, Opened, Opening, Progress, ShardReport, Start, Stop};
+use drive::{Ended, Gate, Opening, Progress, ShardReport, Stop};
 use serde::{Deserialize, Serialize};
 use workload::{Claim, Step, Verified};
 
@@ -24,6 +24,8 @@ pub enum Outcome {
     Stepped {
         /// Rows and time.
         step: Step,
+        /// What the database says of itself, where it was asked.
+        found: Option<Found>,
     },
     /// The database was checked.
     Checked {
@@ -61,6 +63,15 @@ impl Outcome {
     }
 }
 
+/// What a database says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// It is the simulator.
+    pub simulated: bool,
+    /// Its version.
+    pub server_version: Option<String>,
+}
+
 /// What a load has from the protocol.
 pub struct Live {
     /// Set when it is to end.
@@ -78,11 +89,12 @@ pub struct Live {
 /// Work on a database. Errors are one line for the report.
 #[allow(async_fn_in_trait)]
 pub trait Work {
-    /// Makes tables and first rows; may be done twice.
+    /// Makes tables and first rows, and asks the database what it is; may be
+    /// done twice.
     ///
     /// # Errors
     /// Why it could not be done.
-    async fn prepare(&self, job: &Job) -> Result<Step, String>;
+    async fn prepare(&self, job: &Job) -> Result<(Step, Found), String>;
 
     /// Opens connections, asks `gate` when to start, and does the load.
     ///
@@ -92,7 +104,7 @@ pub trait Work {
         &self,
         job: &Job,
         live: Live,
-        gate: impl AsyncFnOnce(Opened) -> Start,
+        gate: &impl Gate,
     ) -> Result<Ended, String>;
 
     /// Checks the database; `missing` are the writers of whom nobody knows what

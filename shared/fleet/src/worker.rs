@@ -14,11 +14,12 @@
 //! take back. The one guard that keeps results from being counted twice is the
 //! change to `done`, which only the owner of a task that is not settled can make.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clock::Time;
-use drive::{Ended, Opened, Opening, Progress, Start, StopHandle};
+use drive::{Ended, Gate, Opened, Opening, Progress, Start, StopHandle};
 use workload::Claim;
 
 use crate::env::{Env, ms};
@@ -97,8 +98,17 @@ pub async fn handle<S: Store, Q: Queue, W: Work>(
     }
     let outcome = match task.task.stage {
         Stage::Load => worker.load(work, &wave).await?,
-        Stage::Prepare => stepped(worker.keep(work.prepare(&task.job)).await),
-        Stage::Clean => stepped(worker.keep(work.clean(&task.job)).await),
+        Stage::Prepare => match worker.keep(work.prepare(&task.job)).await {
+            Ok((step, found)) => Outcome::Stepped {
+                step,
+                found: Some(found),
+            },
+            Err(why) => Outcome::Failed { why },
+        },
+        Stage::Clean => match worker.keep(work.clean(&task.job)).await {
+            Ok(step) => Outcome::Stepped { step, found: None },
+            Err(why) => Outcome::Failed { why },
+        },
         Stage::Verify => {
             let check = async {
                 let (claims, missing) = worker.claims().await?;
@@ -121,13 +131,6 @@ pub async fn handle<S: Store, Q: Queue, W: Work>(
 
 fn dropped(why: &str) -> Handled {
     Handled::Dropped(why.to_owned())
-}
-
-fn stepped(done: Result<workload::Step, String>) -> Outcome {
-    match done {
-        Ok(step) => Outcome::Stepped { step },
-        Err(why) => Outcome::Failed { why },
-    }
 }
 
 enum Claimed {
@@ -240,27 +243,13 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
             opening,
             vcpus: self.invocation.vcpus,
         };
-        // What the gate found wrong with the store, or the lateness.
-        let mut refusal = None;
-        let gate = async |_: Opened| {
-            let start = match wave.start_ms {
-                Some(start_ms) if !first => self.begin(start_ms, false).await,
-                _ => self.barrier(first).await,
-            };
-            match start {
-                Ok(Ok(start)) => Start::At(start),
-                Ok(Err(outcome)) => {
-                    refusal = Some(Ok(outcome));
-                    Start::Not(String::new())
-                }
-                Err(error) => {
-                    refusal = Some(Err(error));
-                    Start::Not(String::new())
-                }
-            }
+        let gate = Barrier {
+            worker: self,
+            started: wave.start_ms.filter(|_| !first),
+            refusal: RefCell::new(None),
         };
         let ended = {
-            let load = work.load(&self.task.job, live, gate);
+            let load = work.load(&self.task.job, live, &gate);
             let watch = self.watch(&handle, &progress);
             tokio::pin!(load, watch);
             tokio::select! {
@@ -269,7 +258,7 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
                 error = &mut watch => return Err(error),
             }
         };
-        match (refusal, ended) {
+        match (gate.refusal.into_inner(), ended) {
             (Some(Err(error)), _) => Err(error),
             (Some(Ok(outcome)), _) => Ok(outcome),
             (None, Ok(Ended::Ran(mut report))) => {
@@ -294,19 +283,15 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
             Ok(open_ms) => open_ms,
             Err(why) => return Ok(Err(why)),
         };
-        // The probe's connection comes before the writers'.
-        let delays = (0..=shard.writers)
-            .map(|place| plan::slot_delay(shard.slot_first + place * shard.slot_step))
-            .collect();
         Ok(Ok(Opening {
             from: self.env.instant_of(open_ms),
-            delays,
+            delays: shard.delays(),
         }))
     }
 
     /// Stands at the barrier until the start is published, and takes the last
     /// step before the load.
-    async fn barrier(&self, first: bool) -> Result<Result<Time, Outcome>, StoreError> {
+    async fn barrier(&self) -> Result<Result<Time, Outcome>, StoreError> {
         let ready = self
             .mine(self.change(), &[TaskState::Claimed])
             .set_n("ready", 1)
@@ -315,7 +300,7 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
             return Ok(Err(not_started("the task was given to another worker")));
         }
         match self.rally(Rally::Ready, "start_ms").await? {
-            Ok(start_ms) => self.begin(start_ms, first).await,
+            Ok(start_ms) => self.begin(start_ms, true).await,
             Err(why) => Ok(Err(not_started(&why))),
         }
     }
@@ -479,7 +464,7 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
     async fn starved(&self, told: &mut u64, own: u64, limit: u32) -> Result<u32, StoreError> {
         let wave = self.task.task.wave.key(&self.task.run);
         if *told < own {
-            let mut change = Change::of(wave).when([When::Present("stage")]);
+            let mut change = Change::of(wave.clone()).when([When::Present("stage")]);
             // A set holds each once: a report that is sent twice counts once.
             for n in *told..own {
                 change = change.add("starved", format!("{}/{n}", self.task.ordinal()));
@@ -578,6 +563,31 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
         let load = Load::read(self.env, &self.task.run, self.task.task.wave, &self.task.job).await?;
         let missing = load.missing_writers();
         Ok((load.into_claims(), missing))
+    }
+}
+
+/// The barrier as the load sees it.
+struct Barrier<'a, 'b, S, Q> {
+    worker: &'a Worker<'b, S, Q>,
+    /// When the load began, for a later leg of it.
+    started: Option<i64>,
+    /// Why there is no load: an outcome, or that the store did not answer.
+    refusal: RefCell<Option<Result<Outcome, StoreError>>>,
+}
+
+impl<S: Store, Q: Queue> Gate for Barrier<'_, '_, S, Q> {
+    async fn ready(&self, _: Opened) -> Start {
+        let start = match self.started {
+            Some(start_ms) => self.worker.begin(start_ms, false).await,
+            None => self.worker.barrier().await,
+        };
+        let refusal = match start {
+            Ok(Ok(start)) => return Start::At(start),
+            Ok(Err(outcome)) => Ok(outcome),
+            Err(error) => Err(error),
+        };
+        self.refusal.replace(Some(refusal));
+        Start::Not(String::new())
     }
 }
 
