@@ -45,6 +45,12 @@ pub enum Command {
         after_help = "Examples:\n  fabric verify chain.jsonl\n  fabric verify --on postgres://user@localhost/db"
     )]
     Verify(VerifyArgs),
+    /// A DSQL cluster or a peered pair: create it, show it, delete it
+    Cluster {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: ClusterCommand,
+    },
     /// The DSQL simulator as a server, and its presets
     Sim {
         /// What to do with it.
@@ -217,4 +223,105 @@ pub struct ServeArgs {
     /// Faults to strike with: a file with a fault plan, or the plan as JSON
     #[arg(long, value_name = "FILE|JSON")]
     pub faults: Option<String>,
+}
+
+/// `fabric cluster …`
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Create a cluster, or a pair with its witness, and wait until it is ACTIVE
+    #[command(
+        after_help = "Examples:\n  fabric cluster create --regions us-east-1 --name bench\n  fabric cluster create --regions us-east-1,us-east-2 --witness us-west-2 --name pair --tag team=storage\n\nThe same command again goes on where an earlier one broke off. Exit codes: 0 ACTIVE, 1 bad usage or nothing made, 2 unfinished."
+    )]
+    Create(ClusterCreate),
+    /// Show clusters: those of a name, of an id, or all that the manifest knows of
+    #[command(
+        after_help = "Examples:\n  fabric cluster status\n  fabric cluster status --name pair --json\n  fabric cluster status --id abcdefghijklmnopqrstuvwxyz --regions us-east-1\n\nExit codes: 0 all take connections, 1 not found, 2 some do not take connections yet."
+    )]
+    Status(ClusterStatus),
+    /// Delete clusters, both of a pair, and wait until they are gone
+    #[command(
+        after_help = "Examples:\n  fabric cluster delete --name pair\n  fabric cluster delete --id abcdefghijklmnopqrstuvwxyz --regions us-east-1 --force\n\nExit codes: 0 gone, 1 bad usage or not found, 2 not confirmed."
+    )]
+    Delete(ClusterDelete),
+}
+
+/// `fabric cluster create`
+#[derive(Debug, Args)]
+pub struct ClusterCreate {
+    /// Where: one region, or the two of a pair
+    #[arg(
+        long,
+        required = true,
+        value_delimiter = ',',
+        value_name = "REGION[,REGION]"
+    )]
+    pub regions: Vec<String>,
+    /// The region that keeps a pair's log as a third party; it has no endpoint
+    #[arg(long, value_name = "REGION")]
+    pub witness: Option<String>,
+    /// Name to find it by, kept as the tag dsql-fabric:name
+    /// [default: fabric- and the time]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The fleet that it is for, by its stack's name: it is deleted with it
+    #[arg(long, value_name = "STACK")]
+    pub stack: Option<String>,
+    /// A further tag; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub tag: Vec<String>,
+    /// Refuse deletion until it is forced
+    #[arg(long)]
+    pub deletion_protection: bool,
+    /// Seconds to wait for it to become ACTIVE
+    #[arg(long, default_value_t = 900, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout_s: u64,
+    /// File that remembers what was made
+    /// [default: fabric/manifest.jsonl in the user's state directory]
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which clusters.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// Those that were created under this name
+    #[arg(long, conflicts_with = "id")]
+    pub name: Option<String>,
+    /// This one: an id, or an ARN; may be given several times
+    #[arg(long, value_name = "ID|ARN")]
+    pub id: Vec<String>,
+    /// Where to look [default: where the manifest says, else AWS_REGION]
+    #[arg(long, value_delimiter = ',', value_name = "REGION[,REGION]")]
+    pub regions: Vec<String>,
+    /// File that remembers what was made
+    /// [default: fabric/manifest.jsonl in the user's state directory]
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `fabric cluster status`
+#[derive(Debug, Args)]
+pub struct ClusterStatus {
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// `fabric cluster delete`
+#[derive(Debug, Args)]
+pub struct ClusterDelete {
+    #[command(flatten)]
+    pub which: Which,
+    /// Switch deletion protection off first, and delete clusters that were not
+    /// made by this command
+    #[arg(long)]
+    pub force: bool,
+    /// Seconds to wait until they are gone
+    #[arg(long, default_value_t = 900, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub timeout_s: u64,
 }

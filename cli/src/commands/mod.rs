@@ -1,6 +1,7 @@
 //! One file per verb.
 
 mod append;
+mod cluster;
 mod plan;
 mod run;
 mod show;
@@ -21,6 +22,7 @@ pub fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Append(args) => append::append(&args),
         Command::Show(args) => show::show(&args),
         Command::Verify(args) => verify::verify(&args),
+        Command::Cluster { command } => cluster::cluster(&command),
         Command::Sim { command } => match command {
             SimCommand::Serve(args) => sim::serve(&args),
             SimCommand::Presets { json } => sim::presets(json),
