@@ -25,6 +25,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
+/// The SDK warns in chains of hundreds of characters of what then fails anyway
+/// and is told in one line.
+const DEFAULT_FILTER: &str = "warn,aws_config=off";
+
 fn main() -> ExitCode {
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,
@@ -39,7 +43,9 @@ fn main() -> ExitCode {
         }
     };
     tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| "warn".into()))
+        .with_env_filter(
+            EnvFilter::try_from_default_env().unwrap_or_else(|_| DEFAULT_FILTER.into()),
+        )
         .with_writer(std::io::stderr)
         .without_time()
         .init();

@@ -29,7 +29,7 @@ impl Ran {
 struct User {
     home: tempfile::TempDir,
     endpoint: Option<String>,
-    key: &'static str,
+    key: String,
 }
 
 impl User {
@@ -37,7 +37,7 @@ impl User {
         User {
             home: tempfile::tempdir().unwrap(),
             endpoint: Some(endpoint.to_owned()),
-            key: "111122223333",
+            key: "111122223333".to_owned(),
         }
     }
 
@@ -50,7 +50,7 @@ impl User {
         command.env("AWS_MAX_ATTEMPTS", "1");
         if let Some(endpoint) = &self.endpoint {
             command.env("AWS_ENDPOINT_URL", endpoint);
-            command.env("AWS_ACCESS_KEY_ID", self.key);
+            command.env("AWS_ACCESS_KEY_ID", &self.key);
             command.env("AWS_SECRET_ACCESS_KEY", "marked-secret");
         }
         command
@@ -127,7 +127,7 @@ fn wrong_flags_are_one_line_and_ask_nobody() {
             "create --regions a-b-1,a-b-2,a-b-3 --witness us-west-2",
             "3 regions",
         ),
-        ("create --regions us-east-1 --name -x", "name"),
+        ("create --regions us-east-1 --name=-x", "--name '-x'"),
         ("create --regions us-east-1 --name a/b", "--name 'a/b'"),
         ("create --regions us-east-1 --stack a/b", "--stack 'a/b'"),
         ("create --regions us-east-1 --tag novalue", "KEY=VALUE"),
@@ -161,6 +161,8 @@ fn no_credentials_say_what_to_set() {
     user.endpoint = None;
     let ran = user.fabric(&["cluster", "create", "--regions", "us-east-1", "--name", "n"]);
     assert_eq!(ran.code, 1);
+    // The line that says what is begun, and the error.
+    assert_eq!(ran.stderr.lines().count(), 2, "{}", ran.stderr);
     let line = ran.stderr.lines().last().unwrap();
     assert!(
         line.contains("dsql ListClusters in us-east-1: no credentials"),
@@ -516,9 +518,12 @@ fn a_pair_on_the_stand_in() {
         println!("skipped: no cloud (set FABRIC_TEST_CLOUD)");
         return;
     };
-    // Twelve digits select an account of the stand-in's: this test's own.
+    // Twelve digits select an account of the stand-in's: this run's own.
+    let since = clock::Clock::real()
+        .wall()
+        .duration_since(std::time::UNIX_EPOCH);
     let user = User {
-        key: "555500000001",
+        key: format!("6{:011}", since.unwrap().as_micros() % 100_000_000_000),
         ..User::of(&endpoint)
     };
     let ran = user.fabric(&PAIR);

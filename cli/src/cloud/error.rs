@@ -159,10 +159,16 @@ fn of_chain(error: &(dyn Error + 'static)) -> (Kind, String) {
                 return (kind, "no credentials were found".to_owned());
             }
         }
-        match cause.source() {
-            Some(source) => cause = source,
-            None => return (kind, cause.to_string()),
+        if let Some(source) = cause.source() {
+            cause = source;
+            continue;
         }
+        let innermost = cause.to_string();
+        let why = match kind {
+            Kind::Credentials => format!("no credentials: {}", innermost.trim_end_matches('.')),
+            _ => innermost,
+        };
+        return (kind, why);
     }
 }
 

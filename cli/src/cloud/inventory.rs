@@ -64,6 +64,27 @@ impl Inventory {
         self.by_tag.is_empty() && self.by_listing.is_empty() && self.unasked.is_empty()
     }
 
+    /// A stand-in keeps the tags of a table that went with its stack. What is
+    /// tagged as a table and not listed as one is put into the notes. On AWS
+    /// such a thing is waited for.
+    fn drop_ghosts(&mut self) {
+        let listed = &self.by_listing;
+        let is_ghost = |item: &Item| {
+            item.id.split_once(":table/").is_some_and(|(_, name)| {
+                !listed.iter().any(|one| {
+                    (one.kind, one.id.as_str(), &one.region) == ("table", name, &item.region)
+                })
+            })
+        };
+        let (ghosts, there) = self.by_tag.drain(..).partition(is_ghost);
+        self.by_tag = there;
+        let ghosts: Vec<Item> = ghosts;
+        self.notes.extend(ghosts.iter().map(|ghost| {
+            let (id, region) = (&ghost.id, &ghost.region);
+            format!("the stand-in still has the tags of {id} in {region}, which is gone")
+        }));
+    }
+
     /// The answer of one service, or why there is none.
     fn take(&mut self, cloud: &Cloud, answer: Result<Vec<Item>, CloudError>, by_tag: bool) {
         match answer {
@@ -134,6 +155,7 @@ pub async fn count(
         }
     }
     if cloud.is_stand_in() {
+        inventory.drop_ghosts();
         let note = "counted on a stand-in, whose tagging API does not know every service";
         inventory.notes.push(note.to_owned());
     }
