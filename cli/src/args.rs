@@ -45,6 +45,13 @@ pub enum Command {
         after_help = "Examples:\n  fabric verify chain.jsonl\n  fabric verify --on postgres://user@localhost/db"
     )]
     Verify(VerifyArgs),
+    /// The deployed fleet: start a sweep on it, watch it, stop it, fetch reports,
+    /// remove what it left
+    Fleet {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: FleetCommand,
+    },
     /// A DSQL cluster or a peered pair: create it, show it, delete it
     Cluster {
         /// What to do with it.
@@ -111,6 +118,10 @@ pub struct RunArgs {
     pub sweep: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
+    /// Run it on a fleet of so many workers in this process: planner, workers
+    /// and conductor as they are deployed, in virtual time on the simulator
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub workers: Option<u32>,
     #[command(flatten)]
     pub output: Output,
 }
@@ -324,4 +335,135 @@ pub struct ClusterDelete {
     /// Seconds to wait until they are gone
     #[arg(long, default_value_t = 900, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout_s: u64,
+}
+
+/// Which fleet.
+#[derive(Debug, Args)]
+pub struct FleetWhere {
+    /// Name of the fleet's stack
+    #[arg(long, default_value = "dsql-fabric", value_name = "NAME")]
+    pub stack: String,
+    /// A region that it is deployed in [default: AWS_REGION, else us-east-1]
+    #[arg(long, value_name = "REGION")]
+    pub region: Option<String>,
+}
+
+/// Verbs of `fabric fleet`.
+#[derive(Debug, Subcommand)]
+pub enum FleetCommand {
+    /// Start a sweep through the planner, and watch it
+    #[command(
+        after_help = "Examples:\n  fabric fleet start events/sweeps/nightly.json\n  fabric fleet start sweep.json --on dsql://ID.dsql.us-east-1.on.aws,ID.dsql.us-east-2.on.aws --workers 16\n\nExit codes: those of the run; 2 when the watching ends before it."
+    )]
+    Start(FleetStart),
+    /// Show a run until it ends
+    #[command(after_help = "Example:\n  fabric fleet watch nightly-2026-11-30")]
+    Watch {
+        #[command(flatten)]
+        at: FleetWhere,
+        /// The run [default: the only one under way]
+        run: Option<String>,
+    },
+    /// Stop a run: workers within 2 seconds; what was measured is kept
+    #[command(after_help = "Example:\n  fabric fleet stop nightly-2026-11-30")]
+    Stop {
+        #[command(flatten)]
+        at: FleetWhere,
+        /// The run [default: the only one under way]
+        run: Option<String>,
+        /// Why, for the report
+        #[arg(long, default_value = "stopped by hand")]
+        why: String,
+    },
+    /// Run what is missing, failed or invalid of a run again, as a new attempt
+    #[command(after_help = "Example:\n  fabric fleet resume nightly-2026-11-30")]
+    Resume {
+        #[command(flatten)]
+        at: FleetWhere,
+        /// The run
+        run: String,
+    },
+    /// Fetch a run's report, and print it
+    #[command(after_help = "Example:\n  fabric fleet report nightly-2026-11-30 --out out/nightly")]
+    Report(FleetReport),
+    /// List runs: of a sweep, newest first, or those under way
+    #[command(after_help = "Examples:\n  fabric fleet runs\n  fabric fleet runs nightly")]
+    Runs {
+        #[command(flatten)]
+        at: FleetWhere,
+        /// The sweep's name
+        sweep: Option<String>,
+    },
+    /// Remove a run's data, or with --all the whole fleet, until nothing remains
+    #[command(
+        after_help = "Examples:\n  fabric fleet clean nightly-2026-11-30\n  fabric fleet clean --all --yes\n\nExit codes: 0 nothing remains, 1 bad usage, 2 something does."
+    )]
+    Clean(FleetClean),
+}
+
+/// `fabric fleet start`
+#[derive(Debug, Args)]
+pub struct FleetStart {
+    #[command(flatten)]
+    pub at: FleetWhere,
+    /// The sweep file
+    pub sweep: PathBuf,
+    #[command(flatten)]
+    pub overrides: Overrides,
+    /// Workers of a wave
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub workers: Option<u32>,
+    /// Id of the run; one that was started before is not started again
+    /// [default: the sweep's name and the time]
+    #[arg(long, value_name = "RUN")]
+    pub run_id: Option<String>,
+    /// Print the run's id and do not watch it
+    #[arg(long)]
+    pub no_watch: bool,
+}
+
+/// `fabric fleet report`
+#[derive(Debug, Args)]
+pub struct FleetReport {
+    #[command(flatten)]
+    pub at: FleetWhere,
+    /// The run
+    pub run: String,
+    /// Folder for its files [default: out/RUN]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// `fabric fleet clean`
+#[derive(Debug, Args)]
+pub struct FleetClean {
+    #[command(flatten)]
+    pub at: FleetWhere,
+    /// The run
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub run: Option<String>,
+    /// Everything: stacks, buckets, log groups, and the clusters made for it
+    #[arg(long)]
+    pub all: bool,
+    /// Yes, delete it
+    #[arg(long, requires = "all")]
+    pub yes: bool,
+    /// Delete clusters that are protected from it, too
+    #[arg(long, requires = "all")]
+    pub force: bool,
+    /// Regions to look in, the home first, where the stack cannot say
+    #[arg(
+        long,
+        value_delimiter = ',',
+        requires = "all",
+        value_name = "REGION[,REGION]"
+    )]
+    pub regions: Vec<String>,
+    /// Seconds that it may take
+    #[arg(long, default_value_t = 1_800, value_name = "S")]
+    pub timeout_s: u64,
+    /// File that remembers what was made
+    /// [default: fabric/manifest.jsonl in the user's state directory]
+    #[arg(long, value_name = "FILE")]
+    pub manifest: Option<PathBuf>,
 }

@@ -15,6 +15,7 @@ mod args;
 mod cloud;
 mod commands;
 mod failure;
+mod fleet;
 mod progress;
 mod results;
 mod runner;

@@ -63,6 +63,7 @@ pub fn publish(
         },
         targets: sites.values().map(found).collect(),
         reps: results.runs,
+        fleet: None,
     };
     let rows = plan
         .cells

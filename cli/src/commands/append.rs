@@ -30,6 +30,6 @@ pub fn append(args: &AppendCommand) -> Result<u8, Failure> {
     if args.dry_run {
         plan_command::print(&plan, false)
     } else {
-        run::execute(&plan, &args.output)
+        run::execute(&plan, &args.output, false)
     }
 }

@@ -2,6 +2,7 @@
 
 mod append;
 mod cluster;
+mod fleet;
 mod plan;
 mod run;
 mod show;
@@ -22,6 +23,7 @@ pub fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Append(args) => append::append(&args),
         Command::Show(args) => show::show(&args),
         Command::Verify(args) => verify::verify(&args),
+        Command::Fleet { command } => fleet::fleet(&command),
         Command::Cluster { command } => cluster::cluster(&command),
         Command::Sim { command } => match command {
             SimCommand::Serve(args) => sim::serve(&args),

@@ -19,8 +19,11 @@ use crate::targets::{self, Site};
 /// # Errors
 /// When nothing could be run.
 pub fn run(args: &RunArgs) -> Result<u8, Failure> {
-    let plan = read(&args.sweep, &args.overrides)?;
-    execute(&plan, &args.output)
+    let mut plan = read(&args.sweep, &args.overrides)?;
+    if let Some(workers) = args.workers {
+        plan.fleet.workers = workers;
+    }
+    execute(&plan, &args.output, args.workers.is_some())
 }
 
 /// Reads a sweep file and plans it.
@@ -88,14 +91,15 @@ pub fn overrides_of(overrides: &crate::args::Overrides) -> Overrides {
         seed: overrides.seed,
         reps: overrides.reps,
         on: overrides.on.clone(),
+        ..Overrides::default()
     }
 }
 
-/// Runs a plan and reports.
+/// Runs a plan, by itself or on a fleet in this process, and reports.
 ///
 /// # Errors
 /// When a target or the output folder cannot be had; nothing was run then.
-pub fn execute(plan: &Plan, output: &Output) -> Result<u8, Failure> {
+pub fn execute(plan: &Plan, output: &Output, by_fleet: bool) -> Result<u8, Failure> {
     let faults = faults(output.faults.as_deref())?;
     for note in &plan.notes {
         eprintln!("note: {note}");
@@ -110,6 +114,9 @@ pub fn execute(plan: &Plan, output: &Output) -> Result<u8, Failure> {
 
     let (handle, stop) = drive::stop();
     stop_on_interrupt(handle);
+    if by_fleet {
+        return crate::fleet::embedded::run(plan, &sites, stop, &out);
+    }
     let settings = Settings {
         jobs: output.jobs.map_or_else(cores, usize::from),
         stop,

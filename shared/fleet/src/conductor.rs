@@ -51,10 +51,7 @@ pub enum Looked {
 ///
 /// # Errors
 /// When the store or a queue does not answer: the message should come again.
-pub async fn look<S: Store, Q: Queue>(
-    env: &Env<S, Q>,
-    look: &Look,
-) -> Result<Looked, RunError> {
+pub async fn look<S: Store, Q: Queue>(env: &Env<S, Q>, look: &Look) -> Result<Looked, RunError> {
     let run = &look.run;
     let record = match record_of(env, run).await {
         Ok(record) => record,
@@ -200,7 +197,8 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
             let spent = finish::spent(self.env, self.run).await?;
             let next = spend::forecast(&self.kept.plan, id.cell as usize);
             if let Some(why) = self.crossed(&spent, &next) {
-                self.stop(&format!("limit: {why}, with the next wave in it")).await?;
+                self.stop(&format!("limit: {why}, with the next wave in it"))
+                    .await?;
                 return Ok(Next::Reload);
             }
         }
@@ -388,9 +386,8 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
                     let dead = |(leg_index, index, _): &(u32, u32, Option<TaskRecord>)| {
                         (*leg_index, *index) == (leg.index, shard.index)
                     };
-                    let there = task.is_some_and(|task| {
-                        !task.is_settled() && (task.ready || !late)
-                    });
+                    let there =
+                        task.is_some_and(|task| !task.is_settled() && (task.ready || !late));
                     leg.index < wave.sent && (!there || count.dead.iter().any(dead))
                 });
                 self.refuse(id, missing, job).await?;
@@ -492,7 +489,12 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
                 shard_name(shard, endpoint, leg.index, leg.of)
             })
             .collect();
-        let named = missing.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
+        let named = missing
+            .iter()
+            .take(10)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", ");
         let more = match missing.len() {
             0..=10 => String::new(),
             n => format!(" and {} more", n - 10),
@@ -570,7 +572,8 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
 
     /// How long a barrier may take to fill: to gather, and to connect.
     fn fill(&self) -> Duration {
-        let connections = self.kept.plan.fleet.workers * (self.kept.plan.fleet.connections_per_worker + 1);
+        let connections =
+            self.kept.plan.fleet.workers * (self.kept.plan.fleet.connections_per_worker + 1);
         self.env.settings.gather + 2 * plan::slot_delay(connections.min(10_000))
     }
 
@@ -654,8 +657,7 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
             Some(Outcome::Stepped { found, .. }) => found.clone(),
             _ => None,
         };
-        let (report, rows) =
-            rep_report(id, wave, rep.planned(), load, steps, &rep.rows_named());
+        let (report, rows) = rep_report(id, wave, rep.planned(), load, steps, &rep.rows_named());
         let found = self.env.get(&id.key(self.run)).await?;
         let from_ms = found.and_then(|item| {
             use crate::store::Read;
@@ -663,7 +665,12 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
         });
         let from_ms = from_ms.unwrap_or(wave.since_ms);
         let until_ms = self.env.wall_ms();
-        let spent = spend::wave(&self.kept.plan, id.cell as usize, attempts, until_ms - from_ms);
+        let spent = spend::wave(
+            &self.kept.plan,
+            id.cell as usize,
+            attempts,
+            until_ms - from_ms,
+        );
         let result = WaveResult {
             wave: id,
             rep: report,

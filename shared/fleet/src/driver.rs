@@ -53,12 +53,7 @@ impl<R: AsyncFn(&TargetSpec) -> Result<Target, String>> Work for Driver<R> {
         Ok((step, found))
     }
 
-    async fn load(
-        &self,
-        job: &Job,
-        live: Live,
-        gate: &impl Gate,
-    ) -> Result<Ended, String> {
+    async fn load(&self, job: &Job, live: Live, gate: &impl Gate) -> Result<Ended, String> {
         let target = (self.resolve)(&job.target).await?;
         let (Some(shard), Some(leg)) = (&job.shard, &job.leg) else {
             return Err("a load needs a shard and a leg".to_owned());

@@ -13,8 +13,8 @@ use crate::record::RunRecord;
 use crate::results::{WaveResult, op_row};
 use crate::run::{Kept, RunError};
 use crate::spend::Spent;
-use crate::work::Found;
 use crate::store::{Read, Store, StoreError};
+use crate::work::Found;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +157,13 @@ pub(crate) async fn report<S: Store, Q: Queue>(
         for result in by_cell.remove(&place).unwrap_or_default() {
             runs.push(rep_run(&cell.id, &result));
             for (shard, row) in &result.rows {
-                let row = op_row(&cell.id, result.wave.rep, result.wave.attempt, *shard, row.clone());
+                let row = op_row(
+                    &cell.id,
+                    result.wave.rep,
+                    result.wave.attempt,
+                    *shard,
+                    row.clone(),
+                );
                 rows.push_str(&serde_json::to_string(&row).unwrap_or_default());
                 rows.push('\n');
             }
@@ -177,7 +183,10 @@ pub(crate) async fn report<S: Store, Q: Queue>(
             };
             if !rep.missing.is_empty() {
                 let missing = rep.missing.join(", ");
-                broken.push(format!("{} rep {number}: no report from {missing}", cell.id));
+                broken.push(format!(
+                    "{} rep {number}: no report from {missing}",
+                    cell.id
+                ));
             } else if let Some(error) = &rep.error {
                 broken.push(format!("{} rep {number}: {error}", cell.id));
             } else if rep.workers_late > 0 {

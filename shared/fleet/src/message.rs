@@ -172,7 +172,9 @@ impl Message {
             && serde_json::from_value::<plan::Params>(value["job"]["cell"]["params"].clone())
                 .is_err_and(|error| error.to_string().starts_with("unknown variant"))
         {
-            return Err(BadMessage::Malformed(format!("unknown workload {workload}")));
+            return Err(BadMessage::Malformed(format!(
+                "unknown workload {workload}"
+            )));
         }
         serde_json::from_value(value).map_err(|error| BadMessage::Malformed(error.to_string()))
     }

@@ -58,9 +58,8 @@ pub(crate) async fn outcome<S: Store, Q: Queue>(
     if task.state != TaskState::Done {
         return Ok(None);
     }
-    let unreadable = |what: &str| {
-        StoreError::Refused(format!("the result of {id} of run {run} {what}"))
-    };
+    let unreadable =
+        |what: &str| StoreError::Refused(format!("the result of {id} of run {run} {what}"));
     let item = env.get(&id.result_key(run, &task.owner)).await?;
     let item = item.ok_or_else(|| unreadable("is gone"))?;
     let outcome = match (item.text("result"), item.text("blob")) {
@@ -151,10 +150,13 @@ impl Load {
 
     /// All claims.
     pub(crate) fn into_claims(self) -> Vec<Claim> {
-        let reports = self.parts.into_iter().filter_map(|part| match part.outcome {
-            Some(Outcome::Ran { report }) => Some(report.claims),
-            _ => None,
-        });
+        let reports = self
+            .parts
+            .into_iter()
+            .filter_map(|part| match part.outcome {
+                Some(Outcome::Ran { report }) => Some(report.claims),
+                _ => None,
+            });
         reports.flatten().collect()
     }
 
@@ -240,6 +242,10 @@ pub(crate) fn rep_report(
             if let Some(counts) = part.progress {
                 rep.partial_progress.push(PartialShard {
                     shard: part.name.clone(),
+                    at_s: record
+                        .start_ms
+                        .map(|start_ms| (counts.at_ms - start_ms) as f64 / 1e3),
+                    starved: counts.starved,
                     ended: counts.ended,
                     committed: counts.committed,
                     conflicts: counts.conflicts,
@@ -295,10 +301,7 @@ pub(crate) fn rep_report(
         Some(Outcome::Checked { verified }) => {
             merged.settle(&verified);
             let Verified {
-                ok,
-                problems,
-                step,
-                ..
+                ok, problems, step, ..
             } = verified;
             rep.verify_ok = Some(ok);
             rep.verify_problems = problems;

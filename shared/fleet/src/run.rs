@@ -142,10 +142,7 @@ pub async fn start<S: Store, Q: Queue>(
 }
 
 /// The run is there. Its first message may not be: another does no harm.
-async fn already<S: Store, Q: Queue>(
-    env: &Env<S, Q>,
-    run: &RunId,
-) -> Result<Started, RunError> {
+async fn already<S: Store, Q: Queue>(env: &Env<S, Q>, run: &RunId) -> Result<Started, RunError> {
     let record = env.get(&run.key()).await?;
     if record.is_some_and(|item| item.text("outcome").is_none()) {
         call(env, run).await?;
@@ -204,10 +201,7 @@ fn all_waves(plan: &Plan, attempt: u32) -> Vec<WaveId> {
 ///
 /// # Errors
 /// When there is none, or the store does not answer.
-pub async fn plan_of<S: Store, Q: Queue>(
-    env: &Env<S, Q>,
-    run: &RunId,
-) -> Result<Kept, RunError> {
+pub async fn plan_of<S: Store, Q: Queue>(env: &Env<S, Q>, run: &RunId) -> Result<Kept, RunError> {
     let bytes = env.get_blob(&run.blob(PLAN)).await?;
     let bytes = bytes.ok_or_else(|| RunError::Unknown(run.clone()))?;
     serde_json::from_slice(&bytes)
@@ -458,11 +452,19 @@ pub async fn view<S: Store, Q: Queue>(env: &Env<S, Q>, run: &RunId) -> Result<Vi
     let Some(id) = waves.get(record.at as usize) else {
         return Ok(view);
     };
-    let Some(wave) = env.get(&id.key(run)).await?.as_ref().and_then(WaveRecord::read) else {
+    let Some(wave) = env
+        .get(&id.key(run))
+        .await?
+        .as_ref()
+        .and_then(WaveRecord::read)
+    else {
         return Ok(view);
     };
     if wave.stage != Stage::Closed {
-        for task in crate::results::tasks(env, run, *id, wave.stage).await?.into_values() {
+        for task in crate::results::tasks(env, run, *id, wave.stage)
+            .await?
+            .into_values()
+        {
             let place = match task.state {
                 TaskState::Claimed if task.ready => 1,
                 TaskState::Claimed => 0,

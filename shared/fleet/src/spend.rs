@@ -40,7 +40,9 @@ fn per_operation(plan: &Plan, cell: usize) -> Option<PerOperation> {
     let operations = cell.operations.high.max(1.0);
     Some(PerOperation {
         dpu: cell.dpu.map(|dpu| dpu.high / operations),
-        usd: cell.dollars.map_or(0.0, |dollars| dollars.high / operations),
+        usd: cell
+            .dollars
+            .map_or(0.0, |dollars| dollars.high / operations),
         operations: operations / f64::from(cell.waves.max(1)),
         minutes: cell.minutes.high / f64::from(cell.waves.max(1)),
         workers: f64::from(plan.fleet.workers),

@@ -100,12 +100,7 @@ pub trait Work {
     ///
     /// # Errors
     /// Why not one operation ran.
-    async fn load(
-        &self,
-        job: &Job,
-        live: Live,
-        gate: &impl Gate,
-    ) -> Result<Ended, String>;
+    async fn load(&self, job: &Job, live: Live, gate: &impl Gate) -> Result<Ended, String>;
 
     /// Checks the database; `missing` are the writers of whom nobody knows what
     /// they were told.
@@ -135,8 +130,11 @@ pub struct Counts {
     pub committed: u64,
     /// Attempts that lost a race.
     pub conflicts: u64,
-    /// Operations that failed.
+    /// Operations that failed, starved ones included.
     pub failed: u64,
+    /// Operations that starved.
+    #[serde(default)]
+    pub starved: u64,
     /// Milliseconds since 1970 at which this was so.
     pub at_ms: i64,
 }
@@ -151,6 +149,7 @@ impl Counts {
             committed: read(&progress.committed),
             conflicts: read(&progress.conflicts),
             failed: read(&progress.failed),
+            starved: read(&progress.starved),
             at_ms,
         }
     }

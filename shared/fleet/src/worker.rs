@@ -291,10 +291,13 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
 
     /// Stands at the barrier until the start is published, and takes the last
     /// step before the load.
-    async fn barrier(&self) -> Result<Result<Time, Outcome>, StoreError> {
+    async fn barrier(&self, opened: &Opened) -> Result<Result<Time, Outcome>, StoreError> {
         let ready = self
             .mine(self.change(), &[TaskState::Claimed])
             .set_n("ready", 1)
+            .set_n("connections", i64::from(opened.connections))
+            .set_n("connect_ms", ms(opened.took))
+            .set_n("refusals", i64::from(opened.refusals))
             .set_n("lease_ms", self.lease_ms());
         if let Changed::No(_) = self.env.change(&ready).await? {
             return Ok(Err(not_started("the task was given to another worker")));
@@ -306,11 +309,7 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
     }
 
     /// From here on the load counts as begun, whatever becomes of this worker.
-    async fn begin(
-        &self,
-        start_ms: i64,
-        first: bool,
-    ) -> Result<Result<Time, Outcome>, StoreError> {
+    async fn begin(&self, start_ms: i64, first: bool) -> Result<Result<Time, Outcome>, StoreError> {
         let start = self.env.instant_of(start_ms);
         let by_ms = self.env.wall_ms() - start_ms;
         if first && by_ms > ms(self.env.settings.late) {
@@ -329,11 +328,7 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
             return Ok(Err(Outcome::Late { by_ms }));
         }
         // A later leg counts from the same instant, which has passed.
-        Ok(Ok(if first {
-            start
-        } else {
-            self.passed(start_ms)
-        }))
+        Ok(Ok(if first { start } else { self.passed(start_ms) }))
     }
 
     /// The instant of a wall-clock time that has passed.
@@ -545,9 +540,7 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
 
     /// Counts the task in; the last one calls the conductor.
     async fn count_done(&self) -> Result<(), StoreError> {
-        let Task {
-            run, task, of, ..
-        } = self.task;
+        let Task { run, task, of, .. } = self.task;
         let rally = Rally::Done(task.stage);
         let ordinal = self.task.ordinal();
         if count_in(self.env, run, task.wave, rally, ordinal, *of).await? {
@@ -560,7 +553,13 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
     /// What the workers of this wave's load were told, and the writers of whom
     /// that is not known.
     async fn claims(&self) -> Result<(Vec<Claim>, Vec<u32>), StoreError> {
-        let load = Load::read(self.env, &self.task.run, self.task.task.wave, &self.task.job).await?;
+        let load = Load::read(
+            self.env,
+            &self.task.run,
+            self.task.task.wave,
+            &self.task.job,
+        )
+        .await?;
         let missing = load.missing_writers();
         Ok((load.into_claims(), missing))
     }
@@ -576,10 +575,10 @@ struct Barrier<'a, 'b, S, Q> {
 }
 
 impl<S: Store, Q: Queue> Gate for Barrier<'_, '_, S, Q> {
-    async fn ready(&self, _: Opened) -> Start {
+    async fn ready(&self, opened: Opened) -> Start {
         let start = match self.started {
             Some(start_ms) => self.worker.begin(start_ms, false).await,
-            None => self.worker.barrier().await,
+            None => self.worker.barrier(&opened).await,
         };
         let refusal = match start {
             Ok(Ok(start)) => return Start::At(start),

@@ -164,7 +164,8 @@ pub(crate) struct Process {
 impl Process {
     fn is_cut_off(&self) -> bool {
         let now = self.clock.now();
-        self.cut.is_some_and(|(from, until)| now >= from && now < until)
+        self.cut
+            .is_some_and(|(from, until)| now >= from && now < until)
     }
 }
 
@@ -188,13 +189,20 @@ impl Store for ShakyStore {
         {
             let mut change = change.clone();
             change.when.clear();
-            return self.dice.call(&self.process, self.store.change(&change)).await;
+            return self
+                .dice
+                .call(&self.process, self.store.change(&change))
+                .await;
         }
-        self.dice.call(&self.process, self.store.change(change)).await
+        self.dice
+            .call(&self.process, self.store.change(change))
+            .await
     }
 
     async fn list(&self, pk: &str, prefix: &str) -> Result<Vec<Item>, StoreError> {
-        self.dice.call(&self.process, self.store.list(pk, prefix)).await
+        self.dice
+            .call(&self.process, self.store.list(pk, prefix))
+            .await
     }
 
     async fn delete(&self, keys: &[Key]) -> Result<(), StoreError> {
@@ -212,15 +220,21 @@ impl Store for ShakyStore {
     }
 
     async fn get_blob(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        self.dice.call(&self.process, self.store.get_blob(name)).await
+        self.dice
+            .call(&self.process, self.store.get_blob(name))
+            .await
     }
 
     async fn list_blobs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
-        self.dice.call(&self.process, self.store.list_blobs(prefix)).await
+        self.dice
+            .call(&self.process, self.store.list_blobs(prefix))
+            .await
     }
 
     async fn delete_blobs(&self, names: &[String]) -> Result<(), StoreError> {
-        self.dice.call(&self.process, self.store.delete_blobs(names)).await
+        self.dice
+            .call(&self.process, self.store.delete_blobs(names))
+            .await
     }
 }
 

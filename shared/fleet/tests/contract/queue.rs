@@ -22,13 +22,17 @@ pub async fn contract<Q: Queue>(
 
     // More than a batch holds by number, and by size.
     let many: Vec<String> = (0..23).map(|n| format!("here {n}")).collect();
-    let large: Vec<String> = (0..7).map(|n| format!("{n}{}", "x".repeat(200_000))).collect();
+    let large: Vec<String> = (0..7)
+        .map(|n| format!("{n}{}", "x".repeat(200_000)))
+        .collect();
     queue.send(&here, &many, now).await.unwrap();
     queue.send(&there, &large, now).await.unwrap();
-    queue.send(&To::Control, &["look".to_owned()], now).await.unwrap();
-    let texts = |found: BTreeMap<String, Option<String>>| -> Vec<String> {
-        found.into_keys().collect()
-    };
+    queue
+        .send(&To::Control, &["look".to_owned()], now)
+        .await
+        .unwrap();
+    let texts =
+        |found: BTreeMap<String, Option<String>>| -> Vec<String> { found.into_keys().collect() };
     let mut wanted = many.clone();
     wanted.sort();
     assert_eq!(texts(receive(&here).await), wanted);
@@ -38,7 +42,10 @@ pub async fn contract<Q: Queue>(
 
     // Not before its delay has passed.
     let late = ["late".to_owned()];
-    queue.send(&To::Control, &late, Duration::from_millis(1_200)).await.unwrap();
+    queue
+        .send(&To::Control, &late, Duration::from_millis(1_200))
+        .await
+        .unwrap();
     assert_eq!(texts(receive(&To::Control).await), [""; 0]);
     clock.sleep(Duration::from_millis(2_500)).await;
     assert_eq!(texts(receive(&To::Control).await), ["late"]);
@@ -51,7 +58,10 @@ pub async fn contract<Q: Queue>(
             reason: reason.to_owned(),
         };
         let body = format!("poison of {region:?}");
-        queue.send(&dead, std::slice::from_ref(&body), now).await.unwrap();
+        queue
+            .send(&dead, std::slice::from_ref(&body), now)
+            .await
+            .unwrap();
         let found = receive(&dead).await;
         assert_eq!(found, BTreeMap::from([(body, Some(reason.to_owned()))]));
     }

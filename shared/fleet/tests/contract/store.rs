@@ -44,11 +44,17 @@ async fn absent_items(store: &impl Store, pk: &str) {
         .when([When::Present("state")])
         .set("state", "made");
     assert_eq!(no(store.change(&needs).await), None);
-    assert_eq!(store.get(&key).await.unwrap(), None, "a refused change makes nothing");
+    assert_eq!(
+        store.get(&key).await.unwrap(),
+        None,
+        "a refused change makes nothing"
+    );
     store.delete(std::slice::from_ref(&key)).await.unwrap();
 
     // One under no condition is made whole.
-    let item = yes(store.change(&Change::of(key.clone()).set("a", "").set_n("n", -7)).await);
+    let item = yes(store
+        .change(&Change::of(key.clone()).set("a", "").set_n("n", -7))
+        .await);
     assert_eq!(item.text("pk"), Some(pk));
     assert_eq!(item.text("sk"), Some("absent"));
     assert_eq!(item.text("a"), Some(""));
@@ -59,7 +65,9 @@ async fn absent_items(store: &impl Store, pk: &str) {
 async fn conditions(store: &impl Store, pk: &str) {
     let key = Key::new(pk, "conditions");
     // No number is below a bound if there is none.
-    let below = Change::of(key.clone()).when([When::Below("n", 10)]).set_n("n", 1);
+    let below = Change::of(key.clone())
+        .when([When::Below("n", 10)])
+        .set_n("n", 1);
     assert_eq!(no(store.change(&below).await), None);
     let first = Change::of(key.clone())
         .when([When::Absent("state")])
@@ -86,12 +94,24 @@ async fn conditions(store: &impl Store, pk: &str) {
     holds(&[], true).await;
     holds(&[vec![state.clone(), owner.clone()]], true).await;
     holds(&[vec![state.clone(), other.clone()]], false).await;
-    holds(&[vec![other.clone(), owner.clone()], vec![state.clone()]], true).await;
-    holds(&[vec![other.clone()], vec![other.clone(), owner.clone()]], false).await;
+    holds(
+        &[vec![other.clone(), owner.clone()], vec![state.clone()]],
+        true,
+    )
+    .await;
+    holds(
+        &[vec![other.clone()], vec![other.clone(), owner.clone()]],
+        false,
+    )
+    .await;
     holds(&[vec![other.clone()], vec![]], true).await;
     holds(&[vec![When::Is("state", Attr::N(5))]], false).await;
     holds(&[vec![When::Is("nothing", text(""))]], false).await;
-    holds(&[vec![When::Present("owner"), When::Absent("nothing")]], true).await;
+    holds(
+        &[vec![When::Present("owner"), When::Absent("nothing")]],
+        true,
+    )
+    .await;
     holds(&[vec![When::Below("n", 6)]], true).await;
     holds(&[vec![When::Below("n", 5)]], false).await;
     holds(&[vec![When::Below("state", 9)]], false).await;
@@ -121,9 +141,17 @@ async fn values(store: &impl Store, pk: &str) {
 
 async fn sets(store: &impl Store, pk: &str) {
     let key = Key::new(pk, "sets");
-    let add = |member: &str| Change::of(key.clone()).add("members", member).set_n("at", 1);
+    let add = |member: &str| {
+        Change::of(key.clone())
+            .add("members", member)
+            .set_n("at", 1)
+    };
     assert_eq!(yes(store.change(&add("1")).await).members("members"), 1);
-    assert_eq!(yes(store.change(&add("1")).await).members("members"), 1, "twice is once");
+    assert_eq!(
+        yes(store.change(&add("1")).await).members("members"),
+        1,
+        "twice is once"
+    );
     let two = add("2").add("members", "3");
     assert_eq!(yes(store.change(&two).await).members("members"), 3);
     let all: BTreeSet<String> = ["1", "2", "3"].map(str::to_owned).into();
@@ -136,7 +164,10 @@ async fn sets(store: &impl Store, pk: &str) {
         .map(|member| Change::of(key.clone()).add("members", format!("{member}")))
         .collect();
     let seen = join_all(changes.iter().map(|change| store.change(change))).await;
-    let most = seen.into_iter().map(|seen| yes(seen).members("members")).max();
+    let most = seen
+        .into_iter()
+        .map(|seen| yes(seen).members("members"))
+        .max();
     assert_eq!(most, Some(32));
 
     let text = Change::of(key.clone()).set("text", "t");
@@ -175,15 +206,24 @@ async fn lists(store: &impl Store, pk: &str) {
     assert_eq!(store.list(&pk, "").await.unwrap(), Vec::new());
     let all = ["run", "task#1", "task#10", "task#2", "wave#1", "ä"];
     for name in all.iter().rev() {
-        yes(store.change(&Change::of(Key::new(&pk, *name)).set_n("n", 1)).await);
+        yes(store
+            .change(&Change::of(Key::new(&pk, *name)).set_n("n", 1))
+            .await);
     }
     assert_eq!(names(&store.list(&pk, "").await.unwrap()), all);
     let tasks = store.list(&pk, "task#").await.unwrap();
     assert_eq!(names(&tasks), ["task#1", "task#10", "task#2"]);
-    assert_eq!(names(&store.list(&pk, "task#1").await.unwrap()), ["task#1", "task#10"]);
+    assert_eq!(
+        names(&store.list(&pk, "task#1").await.unwrap()),
+        ["task#1", "task#10"]
+    );
     assert_eq!(names(&store.list(&pk, "x").await.unwrap()), [""; 0]);
 
-    let gone = [Key::new(&pk, "task#1"), Key::new(&pk, "run"), Key::new(&pk, "never")];
+    let gone = [
+        Key::new(&pk, "task#1"),
+        Key::new(&pk, "run"),
+        Key::new(&pk, "never"),
+    ];
     store.delete(&gone).await.unwrap();
     let left = store.list(&pk, "").await.unwrap();
     assert_eq!(names(&left), ["task#10", "task#2", "wave#1", "ä"]);
@@ -194,7 +234,9 @@ async fn many_pages(store: &impl Store, pk: &str) {
     // DynamoDB's page ends at 1 MB.
     let pk = format!("{pk}/pages");
     let large = "x".repeat(90_000);
-    let keys: Vec<Key> = (0..30).map(|n| Key::new(&pk, format!("result#{n:04}"))).collect();
+    let keys: Vec<Key> = (0..30)
+        .map(|n| Key::new(&pk, format!("result#{n:04}")))
+        .collect();
     let changes: Vec<Change> = keys
         .iter()
         .map(|key| Change::of(key.clone()).set("result", &large))
@@ -224,13 +266,23 @@ async fn runs(store: &impl Store, name: &str) {
         yes(store.change(&wave).await);
     }
     let newest = store.runs_of(&sweep, 3).await.unwrap();
-    let days: Vec<&str> = newest.iter().filter_map(|run| run.text("created")).collect();
+    let days: Vec<&str> = newest
+        .iter()
+        .filter_map(|run| run.text("created"))
+        .collect();
     assert_eq!(
         days,
-        ["2026-11-05T03:00:00Z", "2026-11-04T03:00:00Z", "2026-11-03T03:00:00Z"]
+        [
+            "2026-11-05T03:00:00Z",
+            "2026-11-04T03:00:00Z",
+            "2026-11-03T03:00:00Z"
+        ]
     );
     assert_eq!(store.runs_of(&sweep, 50).await.unwrap().len(), 5);
-    assert_eq!(store.runs_of(&format!("{sweep}-other"), 5).await.unwrap(), Vec::new());
+    assert_eq!(
+        store.runs_of(&format!("{sweep}-other"), 5).await.unwrap(),
+        Vec::new()
+    );
 }
 
 async fn blobs(store: &impl Store, name: &str) {

@@ -40,7 +40,10 @@ pub async fn check(
     let done = service.work().done.borrow();
     for (part, times) in &done.begun {
         if times.len() > 1 {
-            broken.push(format!("the load of {part:?} was begun {} times", times.len()));
+            broken.push(format!(
+                "the load of {part:?} was begun {} times",
+                times.len()
+            ));
         }
     }
     if !done.disturbed.is_empty() {

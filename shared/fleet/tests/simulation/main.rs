@@ -23,8 +23,8 @@ mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fleet::embedded::Happened;
 use fleet::RunOutcome;
+use fleet::embedded::Happened;
 use world::{Weather, Went, run};
 
 /// Runs seeds on all cores; returns what they came to, in order.
@@ -120,7 +120,10 @@ fn whatever_goes_wrong_every_run_ends_and_nothing_is_done_or_counted_twice() {
         ("incomplete", ends(RunOutcome::Incomplete) as u64),
         ("stopped", ends(RunOutcome::Stopped) as u64),
         ("late workers", went.iter().map(|w| w.late).sum()),
-        ("lost after start", went.iter().map(|w| w.lost_running).sum()),
+        (
+            "lost after start",
+            went.iter().map(|w| w.lost_running).sum(),
+        ),
         ("refused barriers", went.iter().map(|w| w.refused).sum()),
         ("resumed", went.iter().map(|w| u64::from(w.resumed)).sum()),
         ("dead letters", went.iter().map(|w| w.dead).sum()),

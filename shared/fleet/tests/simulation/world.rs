@@ -90,8 +90,8 @@ const SWEEP: &str = r#"{
     "fleet": { "workers": 6 },
     "defaults": { "reps": 2 },
     "blocks": [
-        { "name": "a", "workload": "append", "streams": 8, "writers": 1, "measure_s": 12 },
-        { "name": "b", "workload": "append", "streams": 2, "writers": 4, "measure_s": 50, "reps": 1 }
+        { "name": "a", "workload": "append", "streams": 8, "writers": 1, "measure_s": 40 },
+        { "name": "b", "workload": "append", "streams": 2, "writers": 4, "measure_s": 70, "reps": 1 }
     ]
 }"#;
 
@@ -121,7 +121,7 @@ async fn go(seed: u64, weather: &Weather) -> Went {
         plan,
     };
     let settings = Settings {
-        leg: Duration::from_secs(20),
+        leg: Duration::from_secs(40),
         leg_lead: Duration::from_secs(8),
         gather: Duration::from_secs(60),
         ..Settings::default()
@@ -155,7 +155,11 @@ async fn go(seed: u64, weather: &Weather) -> Went {
             region: "us-east-2".to_owned(),
         };
         let poison = ["{\"v\":1,\"kind\":".to_owned()];
-        quiet.queue.send(&to, &poison, Duration::ZERO).await.unwrap();
+        quiet
+            .queue
+            .send(&to, &poison, Duration::ZERO)
+            .await
+            .unwrap();
     }
     if let Some(after) = weather.stop_after {
         let at = clock.now() + Duration::from_secs(after);
@@ -189,9 +193,7 @@ async fn go(seed: u64, weather: &Weather) -> Went {
     // What is still on its way must do nothing any more.
     let begun = service.work().done.borrow().begun.len();
     let drained = clock.now() + Duration::from_secs(4 * 3_600);
-    service
-        .serve(|| service.queue().is_empty(), drained)
-        .await;
+    service.serve(|| service.queue().is_empty(), drained).await;
     if service.work().done.borrow().begun.len() != begun {
         broken.push("load was begun after the run had ended".to_owned());
     }
