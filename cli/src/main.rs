@@ -10,8 +10,6 @@
 //! or invalid, 3 a threshold or an invariant broken.
 
 mod args;
-// `fleet clean --all` is the caller of `cloud::cleanup`.
-#[allow(dead_code)]
 mod cloud;
 mod commands;
 mod failure;
