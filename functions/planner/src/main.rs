@@ -34,9 +34,12 @@ async fn handle(process: &Process, event: Value, call: &Call) -> Result<Value, R
     let endpoints = fleet::run::endpoints_of(&plan);
     let kept = Kept { plan, endpoints };
     let started = fleet::run::start(&env, &run, &kept).await?;
-    let answer = answer(&run, &kept.plan, &started);
-    info!(%run, sweep = kept.plan.name, started = %answer["started"], "{answer}");
-    Ok(answer)
+    let sweep = &kept.plan.name;
+    match started {
+        Started::New => info!(%run, sweep, "the run was started"),
+        Started::Already => info!(%run, sweep, "the run had been started before"),
+    }
+    Ok(answer(&run, &kept.plan, &started))
 }
 
 /// The sweep file under a key in the bucket.
@@ -66,6 +69,7 @@ fn planned(text: &str, event: &Event) -> Result<Plan, SweepError> {
 /// What the caller is told.
 fn answer(run: &RunId, plan: &Plan, started: &Started) -> Value {
     let estimate = plan::estimate(plan, &Assumptions::default());
+    let hundredths = |minutes: f64| (minutes * 100.0).round() / 100.0;
     json!({
         "run_id": run,
         "started": match started {
@@ -75,7 +79,10 @@ fn answer(run: &RunId, plan: &Plan, started: &Started) -> Value {
         "waves": estimate.waves,
         "workers": plan.fleet.workers,
         "connections": estimate.connections,
-        "minutes": { "low": estimate.minutes.low, "high": estimate.minutes.high },
+        "minutes": {
+            "low": hundredths(estimate.minutes.low),
+            "high": hundredths(estimate.minutes.high),
+        },
     })
 }
 

@@ -28,7 +28,9 @@ async fn handle(process: &Process, event: Value, call: &Call) -> Result<Value, R
         deadline: call.deadline,
         vcpus: process.vcpus(),
     };
-    let on = std::env::var("FABRIC_TARGET").ok();
+    let on = std::env::var("FABRIC_TARGET")
+        .ok()
+        .filter(|on| !on.is_empty());
     match Event::read(event, on).map_err(|why| Refused::new("BadEvent", why))? {
         Event::Messages(records) => messages(process, call, &records, &invocation).await,
         Event::Task(task) => bare_task(process, call, &task, &invocation).await,

@@ -18,23 +18,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Crates whose words may be heard in detail.
-const OURS: [&str; 15] = [
-    "fabric_",
-    "cloud",
-    "fleet",
-    "drive",
-    "plan",
-    "report",
-    "stats",
-    "target",
-    "workload",
-    "clock",
-    "worker",
-    "planner",
-    "conductor",
-    "lambda_runtime",
-    "fabric",
-];
+const OURS: [&str; 4] = ["fabric_", "worker", "planner", "conductor"];
 
 /// Begins to log, at the levels that `RUST_LOG` asks for, else at `info`. Called
 /// a second time it does nothing.
@@ -63,6 +47,10 @@ impl Filter {
             let rest = target.strip_prefix(ours);
             rest.is_some_and(|rest| ours.ends_with('_') || rest.is_empty() || rest.starts_with(':'))
         });
+        // The runtime says again what `function` has said of a failure.
+        if target.starts_with("lambda_runtime::layers") {
+            return false;
+        }
         let may = ours || *metadata.level() <= tracing::Level::WARN;
         may && self.0.would_enable(target, metadata.level())
     }
@@ -165,8 +153,8 @@ mod tests {
     #[test]
     fn an_event_is_a_line_with_its_fields() {
         let lines = said("", || {
-            tracing::info!(target: "fleet::handler", run = %"r-1", cell = "A", n = 3, "done:\nran");
-            tracing::debug!(target: "fleet::handler", "not asked for");
+            tracing::info!(target: "fabric_fleet::handler", run = %"r-1", cell = "A", n = 3, "done:\nran");
+            tracing::debug!(target: "fabric_fleet::handler", "not asked for");
         });
         assert_eq!(lines.len(), 1);
         assert_eq!(lines[0]["level"], "INFO");
@@ -181,7 +169,7 @@ mod tests {
         let lines = said("trace", || {
             tracing::trace!(target: "aws_sigv4::http_request", "x-amz-security-token:MARKED");
             tracing::debug!(target: "aws_runtime::auth", "MARKED");
-            tracing::info!(target: "cloudy", "MARKED");
+            tracing::info!(target: "workers_of_others", "MARKED");
             tracing::warn!(target: "hyper", "a warning");
             tracing::trace!(target: "fabric_cloud::table", "ours");
             tracing::trace!(target: "worker", "ours");

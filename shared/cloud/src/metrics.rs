@@ -97,3 +97,7 @@ pub fn line_of(stack: &str, run: &str, finished: &Finished, at: SystemTime) -> S
     }
     Value::Object(line).to_string()
 }
+
+#[cfg(test)]
+#[path = "metrics_tests.rs"]
+mod tests;

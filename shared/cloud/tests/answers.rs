@@ -16,7 +16,7 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, future};
 use clock::Clock;
-use cloud::{Clients, CloudQueue, CloudStore, Config};
+use cloud::{Clients, CloudQueue, CloudStore, Config, Targets};
 use fleet::{Attr, Change, Changed, Key, Queue, Store, StoreError, To, When};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -94,6 +94,13 @@ async fn read(socket: &mut tokio::net::TcpStream) -> Option<String> {
 
 /// Runs a test against a server that answers as it says.
 fn with_server(test: impl AsyncFnOnce(&Server, CloudStore, CloudQueue)) {
+    with_clients(async |server, clients| {
+        let (store, queue) = stack(clients);
+        test(server, store, queue).await;
+    });
+}
+
+fn with_clients(test: impl AsyncFnOnce(&Server, Rc<Clients>)) {
     let local = tokio::task::LocalSet::new();
     let runtime = clock::real_runtime().unwrap();
     local.block_on(&runtime, async {
@@ -101,21 +108,16 @@ fn with_server(test: impl AsyncFnOnce(&Server, CloudStore, CloudQueue)) {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = Server::default();
         let serving = tokio::task::spawn_local(server.clone().serve(listener));
-        let (store, queue) = open(&url).await;
-        test(&server, store, queue).await;
+        test(&server, clients(&url, credentials()).await).await;
         serving.abort();
     });
 }
 
-async fn open(url: &str) -> (CloudStore, CloudQueue) {
-    let credentials = Credentials::new("AKID", KEY, Some(TOKEN.to_owned()), None, "test");
-    open_with(url, credentials).await
+fn credentials() -> Credentials {
+    Credentials::new("AKID", KEY, Some(TOKEN.to_owned()), None, "test")
 }
 
-async fn open_with(
-    url: &str,
-    credentials: impl ProvideCredentials + 'static,
-) -> (CloudStore, CloudQueue) {
+async fn clients(url: &str, credentials: impl ProvideCredentials + 'static) -> Rc<Clients> {
     let base = aws_config::defaults(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .endpoint_url(url)
@@ -129,7 +131,10 @@ async fn open_with(
         )
         .load()
         .await;
-    let clients = Rc::new(Clients::of(base));
+    Rc::new(Clients::of(base))
+}
+
+fn stack(clients: Rc<Clients>) -> (CloudStore, CloudQueue) {
     let config = Rc::new(Config {
         stack: "fabric".to_owned(),
         home: "us-east-1".to_owned(),
@@ -357,7 +362,7 @@ fn nobody_there_and_no_answer_are_worth_another_try() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         drop(listener);
-        let (store, _) = open(&url).await;
+        let (store, _) = stack(clients(&url, credentials()).await);
         let refused = store.get(&key()).await.unwrap_err();
         assert!(refused.is_transient(), "{refused:?}");
         check(&refused);
@@ -365,10 +370,95 @@ fn nobody_there_and_no_answer_are_worth_another_try() {
         // One that listens and never answers.
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let (store, _) = open(&url).await;
+        let (store, _) = stack(clients(&url, credentials()).await);
         let silent = store.get(&key()).await.unwrap_err();
         assert!(silent.is_transient(), "{silent:?}");
         assert!(check(&silent).contains("no answer in time"));
+    });
+}
+
+/// A target of a sweep whose URL is in Secrets Manager.
+fn secret_target() -> plan::TargetSpec {
+    let sweep = r#"{"name": "s", "targets": [{"name": "control", "secret": "fabric"}],
+        "blocks": [{"name": "A", "workload": "append", "isolation": "read_committed"}]}"#;
+    let plan = plan::parse(sweep)
+        .unwrap()
+        .plan(&plan::Overrides::default());
+    plan.unwrap().targets.remove(0)
+}
+
+#[test]
+fn a_secret_becomes_a_target_and_is_never_shown() {
+    with_clients(async |server, clients| {
+        let targets = Targets::new(clients, "us-east-1", Clock::real());
+        let spec = secret_target();
+        let url = "postgres://u:MARKED-PASSWORD@127.0.0.1:5/db";
+        for (status, body, wanted) in [
+            (
+                400,
+                error("ResourceNotFoundException", "can't find the secret"),
+                "create it",
+            ),
+            (
+                400,
+                error("AccessDeniedException", "not allowed"),
+                "must allow",
+            ),
+            (
+                200,
+                r#"{"SecretString":"MARKED"}"#.to_owned(),
+                "under `url`",
+            ),
+            (
+                200,
+                r#"{"SecretBinary":"TUFSS0VE"}"#.to_owned(),
+                "under `url`",
+            ),
+            (
+                200,
+                r#"{"SecretString":"postgres://u:MARKED@h:port/db"}"#.to_owned(),
+                "port",
+            ),
+        ] {
+            server.answers.borrow_mut().clear();
+            server.answer(status, &body);
+            let line = targets.resolve(&spec).await.unwrap_err();
+            assert!(line.contains(wanted), "{line}");
+            assert!(!line.contains("MARKED") && !line.contains('\n'), "{line}");
+        }
+        server.answers.borrow_mut().clear();
+        server.answer(
+            200,
+            &format!(r#"{{"SecretString":"{{\"url\":\"{url}\"}}"}}"#),
+        );
+        let asked = server.asked.borrow().len();
+        for _ in 0..3 {
+            let target = targets.resolve(&spec).await.unwrap();
+            let shown = format!("{target:?} {:?} {targets:?}", target.describe());
+            assert!(!shown.contains("MARKED"), "{shown}");
+        }
+        // Once in an invocation.
+        assert_eq!(server.asked.borrow().len(), asked + 1);
+    });
+}
+
+#[test]
+fn workers_do_not_hold_the_simulator() {
+    with_clients(async |_, clients| {
+        let sweep = r#"{"name": "s", "preset": "us-pair-in-region",
+            "blocks": [{"name": "A", "workload": "append"}]}"#;
+        let plan = plan::parse(sweep)
+            .unwrap()
+            .plan(&plan::Overrides::default());
+        let targets = Targets::new(clients, "us-east-1", Clock::real());
+        let line = targets
+            .resolve(&plan.unwrap().targets[0])
+            .await
+            .unwrap_err();
+        assert!(
+            line.contains("fabric sim serve --preset us-pair-in-region"),
+            "{line}"
+        );
     });
 }
 
@@ -388,7 +478,7 @@ impl ProvideCredentials for Nowhere {
 #[test]
 fn without_credentials_nothing_is_tried() {
     clock::real_runtime().unwrap().block_on(async {
-        let (store, _) = open_with("http://127.0.0.1:9", Nowhere).await;
+        let (store, _) = stack(clients("http://127.0.0.1:9", Nowhere).await);
         let failed = store.get(&key()).await.unwrap_err();
         let line = check(&failed);
         assert!(matches!(failed, StoreError::Refused(_)), "{line}");
