@@ -137,10 +137,10 @@ fn why_the_head_moves_first() {
             .unwrap();
         assert_eq!(conn.client.execute(&insert, &[]).await.unwrap(), 0);
         let mut operation = honest.operation(0);
-        honest.commit(&mut operation).await;
+        let claim = honest.commit(&mut operation).await;
         assert_eq!(conn.client.execute(&update, &[]).await.unwrap(), 1);
         conn.client.batch_execute("COMMIT").await.unwrap();
-        let verified = backend.verify(&append, &[]).await;
+        let verified = backend.verify(&append, &[claim]).await;
         assert_eq!(
             verified.problems,
             [format!(

@@ -142,3 +142,33 @@ fn many_streams_are_made_in_steps() {
         assert_eq!(append.clean(&conn).await.unwrap().rows, 1_100);
     });
 }
+
+#[test]
+fn preparing_and_cleaning_may_be_repeated_from_anywhere() {
+    on_every_backend(async |backend| {
+        let append = Append::new(
+            &params(Trips::Stepwise, plan::Isolation::RepeatableRead),
+            backend.id_base(),
+            7,
+            backend.clock,
+        );
+        let (conn, _wire) = backend.connect().await;
+        // On a database that nobody has prepared there is not even a table.
+        assert_eq!(append.clean(&conn).await.unwrap().rows, 0);
+        append.prepare(&conn).await.unwrap();
+        append.prepare(&conn).await.unwrap();
+        assert_eq!(append.clean(&conn).await.unwrap().rows, 1);
+        append.prepare(&conn).await.unwrap();
+        let mut client = Client::open(backend, &append, 0).await;
+        let mut operation = client.operation(0);
+        let claim = client.commit(&mut operation).await;
+        // Once there is load it is no longer a beginning.
+        let refused = append.prepare(&conn).await.unwrap_err();
+        assert!(
+            refused.message.contains("hold records already"),
+            "{refused}"
+        );
+        assert_ok(&backend.verify(&append, &[claim]).await, "one append");
+        assert_eq!(append.clean(&conn).await.unwrap().rows, 2);
+    });
+}
