@@ -76,7 +76,7 @@ impl<R: AsyncFn(&TargetSpec) -> Result<Target, String>> Work for Driver<R> {
         };
         let rep = rep(job);
         let load = rep.load(settings, &target, live.stop, live.progress, gate);
-        load.await.map_err(|failure| failure.to_string())
+        Box::pin(load).await.map_err(|failure| failure.to_string())
     }
 
     async fn verify(
@@ -88,7 +88,9 @@ impl<R: AsyncFn(&TargetSpec) -> Result<Target, String>> Work for Driver<R> {
         let target = (self.resolve)(&job.target).await?;
         let rep = rep(job);
         let done = rep.verify(&target, job.endpoint as usize, claims, missing);
-        done.await.map_err(|failure| failure.to_string())
+        Box::pin(done)
+            .await
+            .map_err(|failure| failure.to_string())
     }
 
     async fn clean(&self, job: &Job) -> Result<Step, String> {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use drive::ShardReport;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use plan::{Cell, Leg, PlacementError, Shard};
 use report::{PartialShard, RepError, RepReport};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,9 @@ use crate::queue::Queue;
 use crate::record::{TaskRecord, TaskState, WaveRecord};
 use crate::store::{Read, Store, StoreError};
 use crate::work::{Counts, Found, Outcome};
+
+/// Results that are read at once.
+const AT_ONCE: usize = 16;
 
 /// Starved operations that abort a rep of the cell; 0 never does.
 pub(crate) fn abort_limit(cell: &Cell) -> u32 {
@@ -97,34 +101,35 @@ impl Load {
         wave: WaveId,
         job: &Job,
     ) -> Result<Load, StoreError> {
-        let mut tasks = tasks(env, run, wave, Stage::Load).await?;
-        let mut parts = Vec::new();
-        for (shard, leg) in parts_of(job, env.settings.leg.as_millis() as u64)
-            .map_err(|error| StoreError::Refused(error.to_string()))?
-        {
-            let task = tasks.remove(&(leg.index, shard.index));
+        let tasks = tasks(env, run, wave, Stage::Load).await?;
+        let parts = parts_of(job, env.settings.leg.as_millis() as u64)
+            .map_err(|error| StoreError::Refused(error.to_string()))?;
+        let (tasks, endpoints) = (&tasks, &job.endpoints);
+        let read = parts.into_iter().map(|(shard, leg)| async move {
             let id = TaskId {
                 wave,
                 stage: Stage::Load,
                 leg: leg.index,
                 index: shard.index,
             };
-            let outcome = match &task {
+            let task = tasks.get(&(leg.index, shard.index));
+            let outcome = match task {
                 Some(task) => outcome(env, run, &id, task).await?,
                 None => None,
             };
-            let endpoint = job.endpoints.get(shard.endpoint as usize);
-            parts.push(Part {
+            let endpoint = endpoints.get(shard.endpoint as usize);
+            Ok(Part {
                 name: shard_name(&shard, endpoint, leg.index, leg.of),
-                state: task.as_ref().map(|task| task.state),
+                state: task.map(|task| task.state),
                 progress: task
-                    .and_then(|task| task.progress)
-                    .and_then(|text| serde_json::from_str(&text).ok()),
+                    .and_then(|task| task.progress.as_deref())
+                    .and_then(|text| serde_json::from_str(text).ok()),
                 outcome,
                 shard,
                 leg,
-            });
-        }
+            })
+        });
+        let parts = stream::iter(read).buffered(AT_ONCE).try_collect().await?;
         Ok(Load { parts })
     }
 
@@ -232,9 +237,11 @@ pub(crate) fn rep_report(
     let mut starts: Vec<u64> = Vec::new();
     let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
     let mut gap_us: Option<i64> = None;
+    let mut uncalled = false;
     for part in load.parts {
         // Never called: the run was stopped, or the barrier closed, before.
         if part.state.is_none() {
+            uncalled = true;
             continue;
         }
         rep.workers_expected += 1;
@@ -342,7 +349,7 @@ pub(crate) fn rep_report(
         .zip(earliest)
         .map(|(latest, earliest)| (latest - earliest) as f64 / 1_000.0);
     rep.handover_gap_ms = gap_us.map(|gap| gap as f64 / 1_000.0);
-    rep.partial = merged.result.stopped || !rep.missing.is_empty();
+    rep.partial = merged.result.stopped || uncalled || !rep.missing.is_empty();
     rep.result = merged.result;
     (rep, kept)
 }

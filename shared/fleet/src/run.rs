@@ -102,6 +102,11 @@ pub async fn start<S: Store, Q: Queue>(
             .and_then(|()| plan.check_shards(target, endpoints))
             .map_err(|error| RunError::Plan(error.to_string()))?;
     }
+    let leg_ms = u64::try_from(env.settings.leg.as_millis()).unwrap_or(u64::MAX);
+    for cell in &plan.cells {
+        plan::legs_allowed(cell, leg_ms)
+            .map_err(|why| RunError::Plan(format!("cell {}: {why}", cell.id)))?;
+    }
     let waves = all_waves(plan, 1);
     if waves.len() > WAVES {
         return Err(RunError::Plan(format!(

@@ -28,12 +28,16 @@ use crate::message::{Message, Task};
 use crate::queue::{Queue, To};
 use crate::record::{RunRecord, TaskRecord, TaskState, WaveRecord};
 use crate::results::{Load, abort_limit};
-use crate::store::{Attr, Change, Changed, Item, Store, StoreError, When};
+use crate::store::{Attr, Change, Changed, Item, Read, Store, StoreError, When};
 use crate::tally::{Rally, count_in, is_full};
 use crate::work::{Counts, Live, Outcome, Work};
 
 /// Results up to this many bytes are kept in an item.
 const INLINE: usize = 100_000;
+
+/// The instants of a wave that its workers publish.
+const OPEN: &str = "open_ms";
+const START: &str = "start_ms";
 
 /// One call of the worker's function.
 #[derive(Clone, Debug)]
@@ -98,14 +102,14 @@ pub async fn handle<S: Store, Q: Queue, W: Work>(
     }
     let outcome = match task.task.stage {
         Stage::Load => worker.load(work, &wave).await?,
-        Stage::Prepare => match worker.keep(work.prepare(&task.job)).await {
+        Stage::Prepare => match worker.keep(work.prepare(&task.job)).await.flatten() {
             Ok((step, found)) => Outcome::Stepped {
                 step,
                 found: Some(found),
             },
             Err(why) => Outcome::Failed { why },
         },
-        Stage::Clean => match worker.keep(work.clean(&task.job)).await {
+        Stage::Clean => match worker.keep(work.clean(&task.job)).await.flatten() {
             Ok(step) => Outcome::Stepped { step, found: None },
             Err(why) => Outcome::Failed { why },
         },
@@ -114,9 +118,10 @@ pub async fn handle<S: Store, Q: Queue, W: Work>(
                 let (claims, missing) = worker.claims().await?;
                 Ok(work.verify(&task.job, &claims, &missing).await)
             };
-            match worker.keep(check).await? {
-                Ok(verified) => Outcome::Checked { verified },
-                Err(why) => Outcome::Failed { why },
+            match worker.keep(check).await {
+                Ok(Ok(Ok(verified))) => Outcome::Checked { verified },
+                Ok(Ok(Err(why))) | Err(why) => Outcome::Failed { why },
+                Ok(Err(error)) => return Err(error),
             }
         }
         Stage::Closed => return Ok(dropped("there are no tasks of stage closed")),
@@ -197,8 +202,9 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
         })
     }
 
-    /// Renews the lease while a step beside the load is done.
-    async fn keep<T>(&self, step: impl Future<Output = T>) -> T {
+    /// Renews the lease while a step beside the load is done; gives it up when
+    /// this worker's time is.
+    async fn keep<T>(&self, step: impl Future<Output = T>) -> Result<T, String> {
         let renew = async {
             loop {
                 self.env.clock.sleep(self.env.settings.progress).await;
@@ -209,11 +215,21 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
                 let _ = self.env.store.change(&change).await;
             }
         };
-        tokio::pin!(step, renew);
+        let clock = self.env.clock;
+        let until = self.invocation.deadline.since(clock.now());
+        let limit = until
+            .saturating_sub(self.env.settings.reserve)
+            .min(self.env.settings.step);
+        let over = clock.sleep(limit);
+        tokio::pin!(step, renew, over);
         tokio::select! {
             biased;
-            done = &mut step => done,
+            done = &mut step => Ok(done),
             () = &mut renew => unreachable!("it never ends"),
+            () = &mut over => Err(format!(
+                "not done within the {} s that a worker has for it",
+                limit.as_secs()
+            )),
         }
     }
 
@@ -249,7 +265,9 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
             refusal: RefCell::new(None),
         };
         let ended = {
-            let load = work.load(&self.task.job, live, &gate);
+            // Boxed: it holds the whole driver, and everything around it would
+            // hold that once more.
+            let load = Box::pin(work.load(&self.task.job, live, &gate));
             let watch = self.watch(&handle, &progress);
             tokio::pin!(load, watch);
             tokio::select! {
@@ -279,7 +297,7 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
         let Some(shard) = &self.task.job.shard else {
             return Ok(Err("a load without a shard".to_owned()));
         };
-        let open_ms = match self.rally(Rally::Present, "open_ms").await? {
+        let open_ms = match self.rally(Rally::Present, OPEN).await? {
             Ok(open_ms) => open_ms,
             Err(why) => return Ok(Err(why)),
         };
@@ -302,7 +320,7 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
         if let Changed::No(_) = self.env.change(&ready).await? {
             return Ok(Err(not_started("the task was given to another worker")));
         }
-        match self.rally(Rally::Ready, "start_ms").await? {
+        match self.rally(Rally::Ready, START).await? {
             Ok(start_ms) => self.begin(start_ms, true).await,
             Err(why) => Ok(Err(not_started(&why))),
         }
@@ -393,13 +411,24 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
 
     /// Sets the instant, unless there is one or there will be none.
     async fn publish(&self, name: &'static str) -> Result<(), StoreError> {
+        let mut lead = self.env.settings.lead;
+        if name == OPEN {
+            // The wave before may have used up what the cluster takes at once. It
+            // was closed before this one was opened; until now that is a rest.
+            let rest = plan::refill_time(u32::MAX);
+            let wave = self.env.get(&self.task.task.wave.key(&self.task.run)).await?;
+            let from_ms = wave.and_then(|wave| wave.number("from_ms"));
+            let rested_ms = from_ms.map_or(0, |from_ms| self.env.wall_ms() - from_ms);
+            let rested = Duration::from_millis(u64::try_from(rested_ms).unwrap_or(0));
+            lead = lead.max(rest.saturating_sub(rested));
+        }
         let change = Change::of(self.task.task.wave.key(&self.task.run))
             .when([
                 When::Is("stage", Attr::S(Stage::Load.as_str().to_owned())),
                 When::Absent(name),
                 When::Absent("refused"),
             ])
-            .set_n(name, self.env.wall_after(self.env.settings.lead));
+            .set_n(name, self.env.wall_after(lead));
         self.env.change(&change).await.map(drop)
     }
 
@@ -600,7 +629,7 @@ fn not_started(why: &str) -> Outcome {
 fn instant(item: &Item, name: &str) -> Option<(WaveRecord, Option<i64>)> {
     let wave = WaveRecord::read(item)?;
     let at = match name {
-        "open_ms" => wave.open_ms,
+        OPEN => wave.open_ms,
         _ => wave.start_ms,
     };
     Some((wave, at))

@@ -323,10 +323,10 @@ impl<W: Work> Service<W> {
             let to = letter.to.clone();
             let work = async {
                 match &to {
-                    To::Control => on_control_message(&env, &body).await,
+                    To::Control => Box::pin(on_control_message(&env, &body)).await,
                     To::Wave { region } => {
-                        let verdict =
-                            on_wave_message(&env, &self.work, region, &body, &invocation).await;
+                        let call = on_wave_message(&env, &self.work, region, &body, &invocation);
+                        let verdict = Box::pin(call).await;
                         (verdict, None)
                     }
                     To::Dead { .. } => (Verdict::Ack(String::new()), None),
