@@ -88,9 +88,7 @@ impl<R: AsyncFn(&TargetSpec) -> Result<Target, String>> Work for Driver<R> {
         let target = (self.resolve)(&job.target).await?;
         let rep = rep(job);
         let done = rep.verify(&target, job.endpoint as usize, claims, missing);
-        Box::pin(done)
-            .await
-            .map_err(|failure| failure.to_string())
+        Box::pin(done).await.map_err(|failure| failure.to_string())
     }
 
     async fn clean(&self, job: &Job) -> Result<Step, String> {

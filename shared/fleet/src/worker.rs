@@ -416,7 +416,10 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
             // The wave before may have used up what the cluster takes at once. It
             // was closed before this one was opened; until now that is a rest.
             let rest = plan::refill_time(u32::MAX);
-            let wave = self.env.get(&self.task.task.wave.key(&self.task.run)).await?;
+            let wave = self
+                .env
+                .get(&self.task.task.wave.key(&self.task.run))
+                .await?;
             let from_ms = wave.and_then(|wave| wave.number("from_ms"));
             let rested_ms = from_ms.map_or(0, |from_ms| self.env.wall_ms() - from_ms);
             let rested = Duration::from_millis(u64::try_from(rested_ms).unwrap_or(0));

@@ -129,6 +129,7 @@ impl Dice {
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let clock = process.clock;
+        process.calls.set(process.calls.get() + 1);
         if process.is_cut_off() {
             // It takes a while to notice.
             clock.sleep(Duration::from_secs(1)).await;
@@ -154,11 +155,13 @@ impl Dice {
 }
 
 /// One process's view of the world.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Process {
     pub(crate) clock: Clock,
     /// From when to when it reaches nobody.
     pub(crate) cut: Option<(Time, Time)>,
+    /// Calls of all processes of its kind.
+    pub(crate) calls: Rc<Cell<u64>>,
 }
 
 impl Process {

@@ -17,15 +17,9 @@ use crate::store::{Attr, Change, Changed, Item, Key, Read, Store, StoreError, Wh
 pub struct MemoryStore {
     items: Rc<RefCell<BTreeMap<Key, Item>>>,
     blobs: Rc<RefCell<BTreeMap<String, Vec<u8>>>>,
-    calls: Rc<Cell<u64>>,
 }
 
 impl MemoryStore {
-    /// Calls so far.
-    pub fn calls(&self) -> u64 {
-        self.calls.get()
-    }
-
     /// Everything that is in it, for checking.
     pub fn items(&self) -> Vec<(Key, Item)> {
         let items = self.items.borrow();
@@ -35,13 +29,9 @@ impl MemoryStore {
             .collect()
     }
 
-    /// An item, without counting as a call.
+    /// An item, at once.
     pub fn item(&self, key: &Key) -> Option<Item> {
         self.items.borrow().get(key).cloned()
-    }
-
-    fn called(&self) {
-        self.calls.set(self.calls.get() + 1);
     }
 }
 
@@ -57,12 +47,10 @@ fn holds(when: &When, item: Option<&Item>) -> bool {
 
 impl Store for MemoryStore {
     async fn get(&self, key: &Key) -> Result<Option<Item>, StoreError> {
-        self.called();
         Ok(self.items.borrow().get(key).cloned())
     }
 
     async fn change(&self, change: &Change) -> Result<Changed, StoreError> {
-        self.called();
         let Some(key) = &change.key else {
             return Err(StoreError::Refused("a change without a key".to_owned()));
         };
@@ -98,7 +86,6 @@ impl Store for MemoryStore {
     }
 
     async fn list(&self, pk: &str, prefix: &str) -> Result<Vec<Item>, StoreError> {
-        self.called();
         let items = self.items.borrow();
         Ok(items
             .range(Key::new(pk, prefix)..)
@@ -108,7 +95,6 @@ impl Store for MemoryStore {
     }
 
     async fn delete(&self, keys: &[Key]) -> Result<(), StoreError> {
-        self.called();
         let mut items = self.items.borrow_mut();
         for key in keys {
             items.remove(key);
@@ -117,7 +103,6 @@ impl Store for MemoryStore {
     }
 
     async fn runs_of(&self, sweep: &str, limit: usize) -> Result<Vec<Item>, StoreError> {
-        self.called();
         let items = self.items.borrow();
         let mut runs: Vec<Item> = items
             .iter()
@@ -130,18 +115,15 @@ impl Store for MemoryStore {
     }
 
     async fn put_blob(&self, name: &str, bytes: Vec<u8>) -> Result<(), StoreError> {
-        self.called();
         self.blobs.borrow_mut().insert(name.to_owned(), bytes);
         Ok(())
     }
 
     async fn get_blob(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        self.called();
         Ok(self.blobs.borrow().get(name).cloned())
     }
 
     async fn list_blobs(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
-        self.called();
         let blobs = self.blobs.borrow();
         Ok(blobs
             .range(prefix.to_owned()..)
@@ -151,7 +133,6 @@ impl Store for MemoryStore {
     }
 
     async fn delete_blobs(&self, names: &[String]) -> Result<(), StoreError> {
-        self.called();
         let mut blobs = self.blobs.borrow_mut();
         for name in names {
             blobs.remove(name);

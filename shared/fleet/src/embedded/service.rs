@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -67,8 +68,10 @@ pub struct Stats {
     pub workers: u64,
     /// Invocations of the conductor.
     pub conductors: u64,
-    /// Calls to the store.
-    pub store_calls: u64,
+    /// Calls of workers to the store and the queues.
+    pub worker_calls: u64,
+    /// Calls of the conductor to them.
+    pub conductor_calls: u64,
     /// What went wrong, by plan.
     pub happened: Happened,
 }
@@ -84,6 +87,8 @@ pub struct Service<W> {
     dice: Dice,
     work: W,
     invocations: Cell<u64>,
+    worker_calls: Rc<Cell<u64>>,
+    conductor_calls: Rc<Cell<u64>>,
     stats: Cell<Stats>,
     finished: RefCell<Vec<(RunId, Finished)>>,
 }
@@ -121,6 +126,8 @@ impl<W: Work> Service<W> {
             dice: Dice::new(faults, seed),
             work,
             invocations: Cell::new(0),
+            worker_calls: Rc::default(),
+            conductor_calls: Rc::default(),
             stats: Cell::default(),
             finished: RefCell::default(),
         }
@@ -144,7 +151,8 @@ impl<W: Work> Service<W> {
     /// What was done so far.
     pub fn stats(&self) -> Stats {
         Stats {
-            store_calls: self.store.calls(),
+            worker_calls: self.worker_calls.get(),
+            conductor_calls: self.conductor_calls.get(),
             happened: self.dice.happened(),
             ..self.stats.get()
         }
@@ -158,18 +166,23 @@ impl<W: Work> Service<W> {
     /// An environment of its own for one process: the same store and queues,
     /// another clock error.
     pub fn env(&self) -> ServiceEnv {
+        self.env_that_counts(&self.conductor_calls)
+    }
+
+    fn env_that_counts(&self, calls: &Rc<Cell<u64>>) -> ServiceEnv {
         let number = self.invocations.get();
         self.invocations.set(number + 1);
         let (dice, clock) = (self.dice.clone(), self.clock);
         let process = Process {
             clock,
             cut: dice.cut(clock),
+            calls: Rc::clone(calls),
         };
         let mut env = Env::new(
             ShakyStore {
                 store: self.store.clone(),
                 dice: dice.clone(),
-                process,
+                process: process.clone(),
             },
             ShakyQueue {
                 queue: self.queue.clone(),
@@ -299,18 +312,18 @@ impl<W: Work> Service<W> {
     /// One invocation.
     fn call(&self, letter: Letter) -> Call<'_> {
         let mut stats = self.stats.get();
-        let allowed = match letter.to {
+        let (allowed, calls) = match letter.to {
             To::Control => {
                 stats.conductors += 1;
-                self.limits.conductor
+                (self.limits.conductor, &self.conductor_calls)
             }
             _ => {
                 stats.workers += 1;
-                self.limits.worker
+                (self.limits.worker, &self.worker_calls)
             }
         };
         self.stats.set(stats);
-        let env = self.env();
+        let env = self.env_that_counts(calls);
         let deadline = self.clock.now() + allowed;
         let invocation = Invocation {
             id: format!("i{}", self.invocations.get()),
