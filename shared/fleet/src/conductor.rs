@@ -194,7 +194,10 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
             return Ok(Next::End);
         }
         if is_limited(&self.kept.plan) {
-            let spent = finish::spent(self.env, self.run).await?;
+            let mut spent = finish::spent(self.env, self.run).await?;
+            let since_ms = self.record.created_ms;
+            let counted = finish::counted_dpu(self.env, &self.kept.plan, since_ms).await;
+            spent.dpu = spent.dpu.max(counted.unwrap_or(0.0));
             let next = spend::forecast(&self.kept.plan, id.cell as usize);
             if let Some(why) = self.crossed(&spent, &next) {
                 self.stop(&format!("limit: {why}, with the next wave in it"))
@@ -455,7 +458,7 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
             let to = self.queue_of(&job, shard.endpoint);
             job.endpoint = shard.endpoint;
             job.shard = Some(shard.clone());
-            job.leg = Some(leg.clone());
+            job.leg = Some(*leg);
             let message = Message::task(Task {
                 run: self.run.clone(),
                 task: TaskId {

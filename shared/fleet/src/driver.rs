@@ -66,7 +66,7 @@ impl<R: AsyncFn(&TargetSpec) -> Result<Target, String>> Work for Driver<R> {
                 .collect(),
             probe_endpoints: vec![endpoint],
             opening: live.opening,
-            leg: (leg.of > 1).then(|| leg.clone()),
+            leg: (leg.of > 1).then_some(*leg),
             // Numbers of their own for the operations of each leg.
             first_operation: u64::from(leg.index) << 24,
             stop_by: Some(live.stop_by),

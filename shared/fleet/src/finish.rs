@@ -106,6 +106,30 @@ pub(crate) async fn spent<S: Store, Q: Queue>(
     Ok(spent)
 }
 
+/// DPU that the clusters of a plan have counted since an instant, as far as
+/// somebody counts it and it has come in: minutes late, and never lower later.
+pub(crate) async fn counted_dpu<S: Store, Q: Queue>(
+    env: &Env<S, Q>,
+    plan: &plan::Plan,
+    since_ms: i64,
+) -> Option<f64> {
+    let mut sum = None;
+    for target in &plan.targets {
+        let AddressKind::Dsql { hosts } = target.address.kind() else {
+            continue;
+        };
+        for host in hosts {
+            match env.store.dpu_since(host, since_ms).await {
+                Ok(Some(dpu)) => sum = Some(sum.unwrap_or(0.0) + dpu),
+                Ok(None) => {}
+                // The estimate stands in for it.
+                Err(error) => tracing::warn!("TotalDPU of {host} cannot be read: {error}"),
+            }
+        }
+    }
+    sum
+}
+
 /// Adds up what was measured, writes the report and judges the run. The same
 /// waves give the same report.
 pub(crate) async fn report<S: Store, Q: Queue>(
@@ -232,6 +256,7 @@ pub(crate) async fn report<S: Store, Q: Queue>(
             why: why.clone(),
             regions: env.regions.clone(),
             spent_dpu: spent.dpu_known.then_some(spent.dpu),
+            counted_dpu: counted_dpu(env, plan, record.created_ms).await,
             spent_usd: spent.usd,
         }),
         ..RunInfo::default()

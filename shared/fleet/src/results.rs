@@ -181,7 +181,7 @@ pub(crate) fn parts_of(job: &Job, leg_ms: u64) -> Result<Vec<(Shard, Leg)>, Plac
     let legs = plan::legs(&job.cell, leg_ms);
     Ok(legs
         .iter()
-        .flat_map(|leg| shards.iter().map(move |shard| (shard.clone(), leg.clone())))
+        .flat_map(|leg| shards.iter().map(move |shard| (shard.clone(), *leg)))
         .collect())
 }
 

@@ -51,6 +51,10 @@ pub struct FleetRun {
     pub regions: Vec<String>,
     /// DPU spent, by estimate; null where none are counted.
     pub spent_dpu: Option<f64>,
+    /// DPU that CloudWatch had counted when the run ended; null where it had
+    /// none, and less than the whole where it was late.
+    #[serde(default)]
+    pub counted_dpu: Option<f64>,
     /// US dollars spent, by estimate: database and workers.
     pub spent_usd: f64,
 }
