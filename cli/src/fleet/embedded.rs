@@ -44,9 +44,9 @@ pub fn run(
         .filter(used)
         .map(|site| (site.name.as_str(), site))
         .collect();
-    let simulated = |site: &&Site| matches!(site.database, Database::Simulated(_));
-    let all = sites.values().all(|site| simulated(&site));
-    if !all && sites.values().any(|site| simulated(&site)) {
+    let simulated = |site: &Site| matches!(site.database, Database::Simulated(_));
+    let all = sites.values().all(|site| simulated(site));
+    if !all && sites.values().any(|site| simulated(site)) {
         return Err(Failure::Other(
             "--workers: simulated targets pass virtual time and real ones do not; run them in two \
              runs, or serve the simulator with `fabric sim serve`"

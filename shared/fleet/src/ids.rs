@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn names_sort_in_the_plans_order() {
         let wave = |cell, rep, attempt| WaveId { cell, rep, attempt }.to_string();
-        let mut names = vec![wave(10, 1, 1), wave(2, 2, 1), wave(2, 1, 2), wave(2, 1, 1)];
+        let mut names = [wave(10, 1, 1), wave(2, 2, 1), wave(2, 1, 2), wave(2, 1, 1)];
         names.sort();
         assert_eq!(names[0], "c0002-r0001-a01");
         assert_eq!(names[3], "c0010-r0001-a01");

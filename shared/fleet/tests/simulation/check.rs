@@ -37,7 +37,7 @@ pub async fn check(
     };
 
     // No load is begun twice, and none runs while its wave is verified.
-    let done = service.work().done.borrow();
+    let done = service.work().done.borrow().clone();
     for (part, times) in &done.begun {
         if times.len() > 1 {
             broken.push(format!(
@@ -91,7 +91,7 @@ pub async fn check(
                 }
             }
             TaskState::Lost => {
-                if item.get("progress").is_some() {
+                if item.contains_key("progress") {
                     seen.lost_running += 1;
                 }
             }

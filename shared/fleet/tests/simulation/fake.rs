@@ -16,7 +16,7 @@ use workload::{Claim, Said, Step, Verified};
 pub type Part = (i64, u32, u32);
 
 /// What was done to the database.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Done {
     /// When the load of each part began.
     pub begun: BTreeMap<Part, Vec<Time>>,

@@ -51,9 +51,9 @@ impl Weather {
                 skew: Duration::from_millis((seed % 5) * 500),
                 unguarded: None,
             },
-            stop_after: (seed % 11 == 0).then_some(5 + seed % 90),
-            poison: seed % 9 == 0,
-            resume: seed % 3 == 0,
+            stop_after: (seed.is_multiple_of(11)).then_some(5 + seed % 90),
+            poison: seed.is_multiple_of(9),
+            resume: seed.is_multiple_of(3),
         }
     }
 
