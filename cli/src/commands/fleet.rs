@@ -8,7 +8,7 @@ use fleet::run::{self, RunError};
 use fleet::{ACTIVE, FILES, Read, RunId, Store};
 use serde_json::{Value, json};
 
-use super::run::stop_on_interrupt;
+use super::run::{on_interrupt, stop_on_interrupt};
 use crate::args::{FleetClean, FleetCommand, FleetReport, FleetStart, FleetWhere};
 use crate::cloud::Cloud;
 use crate::cloud::cleanup;
@@ -134,6 +134,9 @@ async fn start(args: &FleetStart) -> Result<u8, Failure> {
             event[name] = value;
         }
     };
+    if let Some(run) = &args.run_id {
+        id(run)?;
+    }
     put("run_id", json!(args.run_id));
     put("seed", json!(args.overrides.seed));
     put("reps", json!(args.overrides.reps));
@@ -162,7 +165,7 @@ async fn watch_run(fleet: &Fleet, run: &RunId) -> Result<u8, Failure> {
     let env = &fleet.env;
     let plan = run::plan_of(env, run).await.map_err(failed)?.plan;
     let (handle, mut stop) = drive::stop();
-    stop_on_interrupt(handle);
+    on_interrupt(handle, "leaving the run to itself");
     let screen = watch::Screen::new();
     let clock = Clock::real();
     let mut last = String::new();
@@ -299,6 +302,10 @@ async fn clean(args: &FleetClean) -> Result<u8, Failure> {
     let fleet = find(&args.at).await?;
     let run = id(args.run.as_deref().unwrap_or_default())?;
     let env = &fleet.env;
+    let there = run::remaining(env, &run).await.map_err(failed)?;
+    if there.is_none() {
+        return Err(failed(RunError::Unknown(run)));
+    }
     for _ in 0..ROUNDS {
         let left = run::remove(env, &run).await.map_err(failed)?;
         eprintln!(

@@ -129,12 +129,17 @@ pub fn execute(plan: &Plan, output: &Output, by_fleet: bool) -> Result<u8, Failu
 
 /// Ctrl-C asks the run to end; a second one ends the process at once.
 pub fn stop_on_interrupt(handle: StopHandle) {
+    on_interrupt(handle, "stopping: keeping what was measured");
+}
+
+/// Ctrl-C sets the flag and says `what`; a second one ends the process at once.
+pub fn on_interrupt(handle: StopHandle, what: &'static str) {
     let asked = std::sync::atomic::AtomicBool::new(false);
     let installed = ctrlc::set_handler(move || {
         if asked.swap(true, std::sync::atomic::Ordering::Relaxed) {
             std::process::exit(2);
         }
-        eprintln!("stopping: keeping what was measured; once more to quit at once");
+        eprintln!("{what}; once more to quit at once");
         handle.stop();
     });
     if let Err(error) = installed {

@@ -11,7 +11,8 @@ use plan::Plan;
 /// One line: where the run is, what its workers do, how fast.
 pub fn line(plan: &Plan, view: &View, now_ms: i64) -> String {
     let run = &view.run;
-    let minutes = (now_ms - run.created_ms).max(0) as f64 / 60_000.0;
+    let until_ms = run.ended_ms.unwrap_or(now_ms);
+    let minutes = (until_ms - run.began_ms).max(0) as f64 / 60_000.0;
     if let Some(outcome) = &run.outcome {
         return format!("{outcome} after {minutes:.1} min");
     }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drive::{
-    AtOnce, Ended, Progress, Purpose, Rep, Row, Settings, ShardReport, Stop, rep_seed,
+    AtOnce, Ended, Progress, Purpose, Rep, Settings, ShardReport, Stop, rep_seed,
     verifying_endpoint,
 };
 use plan::Cell;
-use report::{OpRow, RepError, RepReport, RepRun};
+use report::{RepError, RepReport, RepRun};
 use target::{SqlFailure, Target};
 use workload::Step;
 
@@ -112,7 +112,10 @@ pub(super) async fn run(
     let ShardReport { result, rows, .. } = shard;
     Done {
         run: RepRun::default(),
-        rows: rows.into_iter().map(|row| op_row(job, row)).collect(),
+        rows: rows
+            .into_iter()
+            .map(|row| fleet::op_row(&job.cell.id, job.rep + 1, 1, 0, row))
+            .collect(),
         report: RepReport {
             partial: result.stopped,
             result,
@@ -195,26 +198,5 @@ fn step_report(step: Step) -> report::Step {
     report::Step {
         rows: step.rows,
         seconds: step.took.as_secs_f64(),
-    }
-}
-
-fn op_row(job: &Job<'_>, row: Row) -> OpRow {
-    OpRow {
-        cell: job.cell.id.clone(),
-        rep: job.rep + 1,
-        attempt: 1,
-        shard: 0,
-        writer: row.writer,
-        endpoint: row.endpoint,
-        operation: row.operation,
-        id: row.id,
-        planned_us: row.planned_us,
-        start_us: row.start_us,
-        end_us: row.end_us,
-        attempts: row.attempts,
-        outcome: row.outcome,
-        sqlstate: row.sqlstate,
-        ok: row.ok,
-        measured: row.measured,
     }
 }

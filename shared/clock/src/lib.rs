@@ -76,7 +76,9 @@ impl std::ops::Add<Duration> for Time {
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Real {
-        origin: std::time::Instant,
+        start: std::time::Instant,
+        /// From the origin to `start`.
+        past: Duration,
         wall: SystemTime,
     },
     Simulated {
@@ -92,8 +94,17 @@ impl Clock {
     /// The machine's clock; its origin is now.
     #[allow(clippy::disallowed_methods)]
     pub fn real() -> Clock {
+        Clock::real_since(Duration::ZERO)
+    }
+
+    /// The machine's clock with its origin in the past, for whoever has to name
+    /// instants before it was made. Such as a worker that takes over a load: it
+    /// counts from the instant at which others began.
+    #[allow(clippy::disallowed_methods)]
+    pub fn real_since(past: Duration) -> Clock {
         Clock(Kind::Real {
-            origin: std::time::Instant::now(),
+            start: std::time::Instant::now(),
+            past,
             wall: SystemTime::now(),
         })
     }
@@ -118,7 +129,7 @@ impl Clock {
     #[allow(clippy::disallowed_methods)]
     pub fn now(&self) -> Time {
         match self.0 {
-            Kind::Real { origin, .. } => Time(origin.elapsed()),
+            Kind::Real { start, past, .. } => Time(past + start.elapsed()),
             Kind::Simulated { origin } => {
                 Time(tokio::time::Instant::now().saturating_duration_since(origin) / SCALE)
             }
@@ -129,7 +140,7 @@ impl Clock {
     /// plus the simulated time that has passed.
     pub fn wall(&self) -> SystemTime {
         match self.0 {
-            Kind::Real { wall, .. } => wall + self.now().since_origin(),
+            Kind::Real { start, wall, .. } => wall + start.elapsed(),
             Kind::Simulated { .. } => {
                 SystemTime::UNIX_EPOCH
                     + Duration::from_secs(SIMULATED_EPOCH_S)
@@ -218,8 +229,11 @@ impl Timer {
         };
         match (&mut self.inner, self.clock.0) {
             (Inner::Simulated(sleep), _) => sleep.as_mut().poll(cx),
-            (Inner::Real(wait), Kind::Real { origin, .. }) => wait
-                .get_or_insert_with(|| precise::Wait::until(origin + at.since_origin()))
+            (Inner::Real(wait), Kind::Real { start, past, .. }) => wait
+                .get_or_insert_with(|| {
+                    let after = at.since_origin().saturating_sub(past);
+                    precise::Wait::until(start + after)
+                })
                 .poll(cx),
             (Inner::Real(_), Kind::Simulated { .. }) => Poll::Pending,
         }

@@ -22,7 +22,7 @@ use std::time::Duration;
 use plan::{Cell, Leg, Plan, Shard};
 
 use crate::env::{Env, ms};
-use crate::finish::{self, Finished};
+use crate::finish::{self, Finished, RunOutcome};
 use crate::ids::{RunId, Stage, TaskId, WaveId};
 use crate::message::{Job, Look, Message, Task, shard_name};
 use crate::queue::{LONGEST_DELAY, Queue, To};
@@ -64,8 +64,17 @@ pub async fn look<S: Store, Q: Queue>(env: &Env<S, Q>, look: &Look) -> Result<Lo
         env.delete(&[run.active_key()]).await?;
         return Ok(Looked::Dropped(format!("the run has ended: {outcome}")));
     }
-    let kept = plan_of(env, run).await?;
-    let waves = waves_of(env, run, record.attempt).await?;
+    let read = async {
+        let kept = plan_of(env, run).await?;
+        let waves = waves_of(env, run, record.attempt).await?;
+        Ok((kept, waves))
+    };
+    let (kept, waves) = match read.await {
+        Ok(read) => read,
+        Err(RunError::Store(error)) => return Err(error.into()),
+        // It does not get better, and a run must end.
+        Err(error) => return give_up(env, run, &record, &error.to_string()).await,
+    };
     let mut conductor = Conductor {
         env,
         run,
@@ -94,6 +103,28 @@ pub async fn look<S: Store, Q: Queue>(env: &Env<S, Q>, look: &Look) -> Result<Lo
     // Never seen; another look goes on from here.
     crate::run::call(env, run).await?;
     Ok(Looked::Waiting)
+}
+
+/// Ends a run whose plan is gone or cannot be read.
+async fn give_up<S: Store, Q: Queue>(
+    env: &Env<S, Q>,
+    run: &RunId,
+    record: &RunRecord,
+    why: &str,
+) -> Result<Looked, RunError> {
+    let change = Change::of(run.key())
+        .when([
+            When::Absent("outcome"),
+            When::Is("attempt", Attr::N(i64::from(record.attempt))),
+        ])
+        .set("outcome", RunOutcome::Incomplete.as_str())
+        .set("why", why)
+        .set("ended", report::utc(env.clock.wall()))
+        .set_n("ended_ms", env.wall_ms())
+        .set_n("exit_code", 2);
+    env.change(&change).await?;
+    env.delete(&[run.active_key()]).await?;
+    Ok(Looked::Dropped(format!("the run was given up: {why}")))
 }
 
 enum Next {
@@ -222,7 +253,7 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
     fn crossed(&self, spent: &Spent, next: &Spent) -> Option<String> {
         let limits = &self.kept.plan.fleet.limits;
         let now_ms = self.env.wall_ms();
-        let minutes = (now_ms - self.record.created_ms) as f64 / 60_000.0 + next.minutes;
+        let minutes = (now_ms - self.record.began_ms) as f64 / 60_000.0 + next.minutes;
         let over = |value: f64, limit: Option<f64>| limit.filter(|limit| value > *limit);
         if let Some(limit) = over(minutes, limits.minutes) {
             return Some(format!("{minutes:.1} of {limit} minutes"));
@@ -561,7 +592,11 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
             let task = found.get(&(leg, index));
             let dead = match task {
                 Some(task) if task.is_settled() => continue,
-                Some(task) => task.lease_ms + ms(settings.skew) < now_ms,
+                // One that was sent again needs time to be taken over.
+                Some(task) => {
+                    task.lease_ms + ms(settings.skew) < now_ms
+                        && (wave.round == 1 || unclaimed_ms < now_ms)
+                }
                 None => unclaimed_ms < now_ms,
             };
             if dead {
@@ -626,6 +661,11 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
         let job = self.job(id)?;
         let load = Load::read(self.env, self.run, id, &job).await?;
         let attempts = load.attempts();
+        let rep = drive::Rep {
+            cell: &job.cell,
+            id_base: job.id_base,
+            seed: job.seed,
+        };
         let mut steps = Steps::default();
         for stage in [Stage::Prepare, Stage::Verify, Stage::Clean] {
             let found = tasks(self.env, self.run, id, stage).await?;
@@ -641,8 +681,9 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
             let ended = outcome(self.env, self.run, &task_id, task).await?;
             if ended.is_none() {
                 steps.lost.push(format!(
-                    "{stage}: no worker did it in {} rounds",
-                    self.env.settings.rounds
+                    "{stage}: no worker did it in {} rounds; these rows were left: {}",
+                    self.env.settings.rounds,
+                    rep.rows_named()
                 ));
             }
             match stage {
@@ -651,11 +692,6 @@ impl<S: Store, Q: Queue> Conductor<'_, S, Q> {
                 _ => steps.clean = ended,
             }
         }
-        let rep = drive::Rep {
-            cell: &job.cell,
-            id_base: job.id_base,
-            seed: job.seed,
-        };
         let found_out = match &steps.prepare {
             Some(Outcome::Stepped { found, .. }) => found.clone(),
             _ => None,

@@ -22,6 +22,12 @@ pub struct RunRecord {
     pub sweep: String,
     /// When it was started, in milliseconds since 1970.
     pub created_ms: i64,
+    /// When its attempt began; limits count from here.
+    pub began_ms: i64,
+    /// When it ended.
+    pub ended_ms: Option<i64>,
+    /// What its plan is kept under.
+    pub plan: String,
     /// Attempt, from 1; each resumption is another.
     pub attempt: u32,
     /// Place of the current wave in the attempt's list.
@@ -47,6 +53,12 @@ impl RunRecord {
             outcome: item.text("outcome").map(str::to_owned),
             sweep: item.text("sweep").unwrap_or_default().to_owned(),
             created_ms: item.number("created_ms").unwrap_or(0),
+            began_ms: item
+                .number("began_ms")
+                .or(item.number("created_ms"))
+                .unwrap_or(0),
+            ended_ms: item.number("ended_ms"),
+            plan: item.text("plan").unwrap_or_default().to_owned(),
             attempt: count(item, "attempt").max(1),
             at: count(item, "at"),
             waves: count(item, "waves"),

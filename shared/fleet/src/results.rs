@@ -49,10 +49,11 @@ pub(crate) async fn tasks<S: Store, Q: Queue>(
         .collect())
 }
 
-/// The result of a task that is done; `None` when it is not.
+/// The result of a task that is done; `None` when it is not, or when its result
+/// is gone or cannot be read: then nobody knows what the worker did.
 ///
 /// # Errors
-/// When the store does not answer, or holds a result that cannot be read.
+/// When the store does not answer.
 pub(crate) async fn outcome<S: Store, Q: Queue>(
     env: &Env<S, Q>,
     run: &RunId,
@@ -62,20 +63,24 @@ pub(crate) async fn outcome<S: Store, Q: Queue>(
     if task.state != TaskState::Done {
         return Ok(None);
     }
-    let unreadable =
-        |what: &str| StoreError::Refused(format!("the result of {id} of run {run} {what}"));
     let item = env.get(&id.result_key(run, &task.owner)).await?;
-    let item = item.ok_or_else(|| unreadable("is gone"))?;
-    let outcome = match (item.text("result"), item.text("blob")) {
-        (Some(text), _) => serde_json::from_str(text),
-        (None, Some(blob)) => {
-            let bytes = env.get_blob(blob).await?;
-            serde_json::from_slice(&bytes.ok_or_else(|| unreadable("is gone"))?)
-        }
-        (None, None) => return Err(unreadable("is empty")),
+    let item = item.unwrap_or_default();
+    let bytes = match (item.text("result"), item.text("blob")) {
+        (Some(text), _) => Some(text.as_bytes().to_vec()),
+        (None, Some(blob)) => env.get_blob(blob).await?,
+        (None, None) => None,
     };
-    let outcome = outcome.map_err(|error| unreadable(&format!("cannot be read: {error}")))?;
-    Ok(Some(outcome))
+    match bytes.as_deref().map(serde_json::from_slice) {
+        Some(Ok(outcome)) => Ok(Some(outcome)),
+        Some(Err(error)) => {
+            tracing::error!(%run, task = %id, "its result cannot be read: {error}");
+            Ok(None)
+        }
+        None => {
+            tracing::error!(%run, task = %id, "its result is gone");
+            Ok(None)
+        }
+    }
 }
 
 /// One part of a load: a shard's leg, and what is known of it.

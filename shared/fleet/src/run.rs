@@ -48,12 +48,22 @@ pub struct Kept {
 /// Waves of one attempt: what row ids have bits for.
 const WAVES: usize = 8_192;
 
-/// Name of the blob with the plan.
-const PLAN: &str = "plan.json";
+/// Name of the blob with a plan: by its content, so that whoever starts a run of
+/// the same id with another plan does not write over this one.
+fn plan_name(bytes: &[u8]) -> String {
+    format!("plan-{:016x}", fnv(bytes.iter().copied()))
+}
 
 /// Name of the blob with the waves of an attempt.
-fn todo(attempt: u32) -> String {
-    format!("todo-{attempt:02}.json")
+fn todo(plan: &str, attempt: u32) -> String {
+    format!("{plan}-todo-{attempt:02}.json")
+}
+
+/// FNV-1a, 64 bits: stable over versions, which std's hasher does not promise.
+fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// The endpoints of a plan's targets as a fleet names them: the host's region
@@ -123,15 +133,20 @@ pub async fn start<S: Store, Q: Queue>(
     if env.get(&run.key()).await?.is_some() {
         return already(env, run).await;
     }
-    env.put_blob(&run.blob(PLAN), &json(kept)?).await?;
-    env.put_blob(&run.blob(&todo(1)), &json(&waves)?).await?;
+    let bytes = json(kept)?;
+    let name = plan_name(&bytes);
+    env.put_blob(&run.blob(&name), &bytes).await?;
+    env.put_blob(&run.blob(&todo(&name, 1)), &json(&waves)?)
+        .await?;
     let created_ms = env.wall_ms();
     let change = Change::of(run.key())
         .when([When::Absent("created_ms")])
         .set("run", run.as_str())
         .set("sweep", &plan.name)
         .set("created", report::utc(env.clock.wall()))
+        .set("plan", &name)
         .set_n("created_ms", created_ms)
+        .set_n("began_ms", created_ms)
         .set_n("attempt", 1)
         .set_n("at", 0)
         .set_n("waves", waves.len() as i64)
@@ -151,6 +166,8 @@ async fn already<S: Store, Q: Queue>(env: &Env<S, Q>, run: &RunId) -> Result<Sta
     let record = env.get(&run.key()).await?;
     if record.is_some_and(|item| item.text("outcome").is_none()) {
         call(env, run).await?;
+    } else {
+        env.delete(&[run.active_key()]).await?;
     }
     Ok(Started::Already)
 }
@@ -167,13 +184,7 @@ pub(crate) async fn call<S: Store, Q: Queue>(
 /// 32 bits that no other run of a database should have, above the bits of waves
 /// and rows.
 fn ids(run: &RunId, created_ms: i64) -> i64 {
-    let bits = run
-        .as_str()
-        .bytes()
-        .chain(created_ms.to_be_bytes())
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+    let bits = fnv(run.as_str().bytes().chain(created_ms.to_be_bytes()));
     // Folded: the lower bits of FNV alone are weak for short inputs.
     let bits = (bits >> 32) ^ (bits & 0xffff_ffff);
     i64::try_from(bits).unwrap_or(0) << 31
@@ -207,8 +218,9 @@ fn all_waves(plan: &Plan, attempt: u32) -> Vec<WaveId> {
 /// # Errors
 /// When there is none, or the store does not answer.
 pub async fn plan_of<S: Store, Q: Queue>(env: &Env<S, Q>, run: &RunId) -> Result<Kept, RunError> {
-    let bytes = env.get_blob(&run.blob(PLAN)).await?;
-    let bytes = bytes.ok_or_else(|| RunError::Unknown(run.clone()))?;
+    let record = record_of(env, run).await?;
+    let bytes = env.get_blob(&run.blob(&record.plan)).await?;
+    let bytes = bytes.ok_or_else(|| RunError::Plan(format!("the plan of run {run} is gone")))?;
     serde_json::from_slice(&bytes)
         .map_err(|error| RunError::Plan(format!("the plan of run {run} cannot be read: {error}")))
 }
@@ -222,8 +234,12 @@ pub async fn waves_of<S: Store, Q: Queue>(
     run: &RunId,
     attempt: u32,
 ) -> Result<Vec<WaveId>, RunError> {
-    let bytes = env.get_blob(&run.blob(&todo(attempt))).await?;
-    let bytes = bytes.ok_or_else(|| RunError::Unknown(run.clone()))?;
+    let record = record_of(env, run).await?;
+    let bytes = env
+        .get_blob(&run.blob(&todo(&record.plan, attempt)))
+        .await?;
+    let bytes =
+        bytes.ok_or_else(|| RunError::Plan(format!("the list of waves of run {run} is gone")))?;
     serde_json::from_slice(&bytes)
         .map_err(|error| RunError::Plan(format!("the waves of run {run} cannot be read: {error}")))
 }
@@ -253,7 +269,12 @@ pub async fn stop<S: Store, Q: Queue>(
     run: &RunId,
     why: &str,
 ) -> Result<(), RunError> {
-    record_of(env, run).await?;
+    if let Some(outcome) = record_of(env, run).await?.outcome {
+        return Err(RunError::State {
+            run: run.clone(),
+            state: format!("has ended ({outcome}); there is nothing to stop"),
+        });
+    }
     let change = Change::of(run.key())
         .when([
             When::Present("created_ms"),
@@ -300,7 +321,7 @@ pub async fn resume<S: Store, Q: Queue>(
         .set_n("since_ms", env.wall_ms())
         .set_n("expires_s", env.expires_s());
     env.change(&note).await?;
-    env.put_blob(&run.blob(&todo(attempt)), &json(&waves)?)
+    env.put_blob(&run.blob(&todo(&record.plan, attempt)), &json(&waves)?)
         .await?;
     let change = Change::of(run.key())
         .when([
@@ -310,7 +331,12 @@ pub async fn resume<S: Store, Q: Queue>(
         .set_n("attempt", i64::from(attempt))
         .set_n("at", 0)
         .set_n("waves", waves.len() as i64)
+        .set_n("began_ms", env.wall_ms())
         .remove("outcome")
+        .remove("why")
+        .remove("exit_code")
+        .remove("ended")
+        .remove("ended_ms")
         .remove("stop")
         .remove("stop_ms");
     if let Changed::No(_) = env.change(&change).await? {
@@ -384,9 +410,20 @@ pub async fn remove<S: Store, Q: Queue>(
         .chain([run.active_key()])
         .collect();
     env.delete(&keys).await?;
+    remaining(env, run).await
+}
+
+/// Counts what is kept of a run.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn remaining<S: Store, Q: Queue>(
+    env: &Env<S, Q>,
+    run: &RunId,
+) -> Result<Remaining, RunError> {
     Ok(Remaining {
         items: env.list(&run.pk(), "").await?.len(),
-        blobs: env.store.list_blobs(&prefix).await?.len(),
+        blobs: env.store.list_blobs(&run.blob("")).await?.len(),
     })
 }
 

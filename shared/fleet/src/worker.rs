@@ -189,6 +189,7 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
             .set("state", TaskState::Claimed.as_str())
             .set("owner", &self.invocation.id)
             .set("name", self.task.name())
+            .set_n("round", i64::from(self.task.round))
             .set_n("lease_ms", self.lease_ms())
             .set_n("claimed_ms", self.env.wall_ms())
             .set_n("expires_s", self.env.expires_s())
@@ -346,14 +347,21 @@ impl<S: Store, Q: Queue> Worker<'_, S, Q> {
             return Ok(Err(Outcome::Late { by_ms }));
         }
         // A later leg counts from the same instant, which has passed.
-        Ok(Ok(if first { start } else { self.passed(start_ms) }))
+        if first {
+            return Ok(Ok(start));
+        }
+        Ok(self.passed(start_ms).ok_or_else(|| {
+            not_started("the start lies before everything that this worker's clock knows")
+        }))
     }
 
-    /// The instant of a wall-clock time that has passed.
-    fn passed(&self, wall_ms: i64) -> Time {
+    /// The instant of a wall-clock time that has passed; `None` when the clock
+    /// does not reach back so far.
+    fn passed(&self, wall_ms: i64) -> Option<Time> {
         let ago_ms = u64::try_from(self.env.wall_ms() - wall_ms).unwrap_or(0);
         let now = self.env.clock.now().since_origin();
-        Time::from_origin(now.saturating_sub(Duration::from_millis(ago_ms)))
+        now.checked_sub(Duration::from_millis(ago_ms))
+            .map(Time::from_origin)
     }
 
     /// Counts this worker in and waits for the instant that the last one

@@ -14,6 +14,8 @@ pub struct Seen {
     pub late: u64,
     pub lost_running: u64,
     pub refused: u64,
+    /// Steps that another worker did after the first one was lost.
+    pub replaced: u64,
     pub spread_ms: u64,
 }
 
@@ -62,6 +64,8 @@ pub async fn check(
         let (wave, rest) = rest.split_once('/').unwrap();
         let task = TaskRecord::read(&item).unwrap();
         if !rest.starts_with("load/") {
+            let again = item.number("round").is_some_and(|round| round > 1);
+            seen.replaced += u64::from(again && task.state == TaskState::Done);
             continue;
         }
         match task.state {

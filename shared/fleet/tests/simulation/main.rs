@@ -125,6 +125,7 @@ fn whatever_goes_wrong_every_run_ends_and_nothing_is_done_or_counted_twice() {
             went.iter().map(|w| w.lost_running).sum(),
         ),
         ("refused barriers", went.iter().map(|w| w.refused).sum()),
+        ("steps replaced", went.iter().map(|w| w.replaced).sum()),
         ("resumed", went.iter().map(|w| u64::from(w.resumed)).sum()),
         ("dead letters", went.iter().map(|w| w.dead).sum()),
     ];

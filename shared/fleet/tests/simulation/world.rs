@@ -76,6 +76,7 @@ pub struct Went {
     pub lost_running: u64,
     /// Waves whose barrier was closed.
     pub refused: u64,
+    pub replaced: u64,
     pub resumed: bool,
     pub dead: u64,
     /// The widest start of a wave, in milliseconds.
@@ -218,6 +219,7 @@ async fn go(seed: u64, weather: &Weather) -> Went {
         late: seen.late,
         lost_running: seen.lost_running,
         refused: seen.refused,
+        replaced: seen.replaced,
         resumed,
         dead,
         spread_ms: seen.spread_ms,
