@@ -3,11 +3,13 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use clock::Clock;
+use futures_util::FutureExt;
 use plan::{AppendParams, Isolation, Placement, Retry, SplitTag, Trips};
 use sim::{Cluster, FaultPlan};
 use target::{BoxFuture, Conn, Dial, Stream, Target};
@@ -29,16 +31,25 @@ pub struct Backend {
     wires: Arc<Mutex<VecDeque<Wire>>>,
 }
 
+/// The longest that a test may take on PostgreSQL; on the simulator the longest
+/// in virtual time. One that waits for what never comes fails then, in virtual
+/// time at once.
+const REAL_LIMIT: Duration = Duration::from_secs(600);
+const VIRTUAL_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Runs a test on every database there is.
 pub fn on_every_backend(test: impl AsyncFn(&Backend)) {
     on_postgres(&test);
     println!("on the simulator");
     clock::simulated_runtime().unwrap().block_on(async {
-        test(&Backend::simulator()).await;
+        let backend = Backend::simulator();
+        within(VIRTUAL_LIMIT, test(&backend)).await;
     });
 }
 
-/// Runs a test on PostgreSQL.
+/// Runs a test on PostgreSQL, in a database of its own: tests at SERIALIZABLE
+/// that shared one would fail each other's transactions (predicate locks are on
+/// pages and whole tables, and know nothing of whose rows they are).
 pub fn on_postgres(test: impl AsyncFn(&Backend)) {
     let Ok(url) = std::env::var("FABRIC_TEST_POSTGRES") else {
         println!("skipped: no PostgreSQL (set FABRIC_TEST_POSTGRES)");
@@ -46,8 +57,58 @@ pub fn on_postgres(test: impl AsyncFn(&Backend)) {
     };
     println!("on PostgreSQL");
     clock::real_runtime().unwrap().block_on(async {
-        test(&Backend::postgres(&url).await).await;
+        let database = Database::create(&url).await;
+        let backend = Backend::postgres(&database.url).await;
+        let ended = AssertUnwindSafe(within(REAL_LIMIT, test(&backend)))
+            .catch_unwind()
+            .await;
+        database.drop().await;
+        if let Err(panic) = ended {
+            resume_unwind(panic);
+        }
     });
+}
+
+async fn within(limit: Duration, test: impl Future<Output = ()>) {
+    if tokio::time::timeout(limit, test).await.is_err() {
+        panic!("the test waits for something that does not come (limit {limit:?})");
+    }
+}
+
+/// A database that one test has for itself.
+struct Database {
+    url: String,
+    name: String,
+    /// A connection to the database that the URL names.
+    admin: Conn,
+}
+
+impl Database {
+    async fn create(url: &str) -> Database {
+        static NEXT: AtomicI64 = AtomicI64::new(0);
+        let (n, id) = (NEXT.fetch_add(1, Ordering::SeqCst), std::process::id());
+        let name = format!("fabric_test_{id}_{n}");
+        let clock = Clock::real();
+        let deadline = clock.now() + Duration::from_secs(10);
+        let target = Target::from_url(url, clock).unwrap();
+        let admin = target.connect(0, deadline).await.unwrap();
+        // Left behind by a process of the same number that was killed.
+        let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+        admin.client.batch_execute(&drop).await.unwrap();
+        let create = format!("CREATE DATABASE {name}");
+        admin.client.batch_execute(&create).await.unwrap();
+        let (server, _) = url.rsplit_once('/').expect("postgres://USER@HOST:PORT/…");
+        Database {
+            url: format!("{server}/{name}"),
+            name,
+            admin,
+        }
+    }
+
+    async fn drop(self) {
+        let drop = format!("DROP DATABASE {} WITH (FORCE)", self.name);
+        self.admin.client.batch_execute(&drop).await.unwrap();
+    }
 }
 
 /// Pipes to the simulator, each with a man in its middle.
@@ -94,8 +155,7 @@ impl Backend {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let here = listener.local_addr().unwrap();
         let (login, rest) = url.split_once('@').expect("postgres://USER@HOST:PORT/…");
-        let (there, rest) = rest.split_once('/').unwrap_or((rest, "postgres"));
-        let (database, _) = rest.split_once('?').unwrap_or((rest, ""));
+        let (there, database) = rest.split_once('/').expect("postgres://USER@HOST:PORT/…");
         let through = format!("{login}@{here}/{database}?sslmode=disable");
         let (there, queue) = (there.to_owned(), Arc::clone(&wires));
         tokio::spawn(async move {

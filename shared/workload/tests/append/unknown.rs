@@ -32,13 +32,22 @@ async fn writers(
 /// One attempt whose flight with the COMMIT meets `action`.
 async fn struck(client: &mut Client, operation: &mut Operation, action: Action) -> Attempt {
     client.wire.gate();
-    let (attempt, ()) = tokio::join!(
+    let done = client.wire.done.clone();
+    let attempt =
         client
             .append
-            .attempt(&client.conn, &client.session, &mut client.writer, operation),
+            .attempt(&client.conn, &client.session, &mut client.writer, operation);
+    let (attempt, ()) = tokio::join!(
+        async {
+            let attempt = attempt.await;
+            // Or the strike would wait for a COMMIT that is never sent.
+            let _ = done.send(Event::Done);
+            attempt
+        },
         client.wire.strike_commit(action),
     );
     client.wire.open();
+    client.wire.forget();
     assert!(matches!(attempt.end, AttemptEnd::Unknown(_)), "{attempt:?}");
     attempt
 }

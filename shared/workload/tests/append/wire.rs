@@ -107,6 +107,11 @@ impl Wire {
         let _ = self.actions.send(action);
     }
 
+    /// Forgets what has happened so far.
+    pub fn forget(&mut self) {
+        while self.events.try_recv().is_ok() {}
+    }
+
     /// The next flight that arrives.
     pub async fn arrival(&mut self) -> String {
         loop {
