@@ -89,6 +89,9 @@ pub struct PlanArgs {
     pub sweep: PathBuf,
     #[command(flatten)]
     pub overrides: Overrides,
+    /// Plan it for a fleet of so many workers [default: what the sweep says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub workers: Option<u32>,
     /// Print the plan as JSON
     #[arg(long)]
     pub json: bool,

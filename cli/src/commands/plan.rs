@@ -2,7 +2,8 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use plan::{AddressKind, Assumptions, Plan, Range, Setting};
+use fleet::Settings;
+use plan::{AddressKind, Assumptions, Estimate, Plan, Range, Setting};
 
 use super::run;
 use crate::args::PlanArgs;
@@ -14,7 +15,14 @@ use crate::results;
 /// # Errors
 /// When the file is refused.
 pub fn plan(args: &PlanArgs) -> Result<u8, Failure> {
-    let plan = run::read(&args.sweep, &args.overrides)?;
+    let mut plan = run::read(&args.sweep, &args.overrides)?;
+    if let Some(workers) = args.workers {
+        plan.fleet.workers = workers;
+        plan.check_fleet().map_err(|source| Failure::Sweep {
+            place: format!("{}: ", args.sweep.display()),
+            source,
+        })?;
+    }
     print(&plan, args.json)
 }
 
@@ -75,6 +83,7 @@ pub fn print(plan: &Plan, json: bool) -> Result<u8, Failure> {
     out.push_str(&total("minutes   ", Some(estimate.minutes)));
     out.push_str(&total("DPU       ", estimate.dpu));
     out.push_str(&total("dollars   ", estimate.dollars));
+    out.push_str(&on_a_fleet(plan, &estimate));
     for line in estimate.basis.iter().chain(&plan.notes) {
         out.push_str(&format!("- {line}\n"));
     }
@@ -82,9 +91,39 @@ pub fn print(plan: &Plan, json: bool) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// How long the barrier of the largest wave waits on the deployed fleet, or why
+/// the fleet cannot run the plan.
+fn on_a_fleet(plan: &Plan, estimate: &Estimate) -> String {
+    if let Err(refused) = plan.check_fleet() {
+        return format!("fleet      cannot run it: {refused}\n");
+    }
+    let (all, here) = (estimate.workers, estimate.workers_per_region);
+    let wait = estimate.barrier_s.unwrap_or_default();
+    let limit = Settings::default().gather.as_secs_f64();
+    let mut line = format!("fleet      {all} workers in the largest wave, {here} in a region: ");
+    line.push_str(&match wait {
+        0.0 => "standard pollers start them at once".to_owned(),
+        _ => format!(
+            "its barrier waits {wait:.0} s for standard pollers (5 workers at once, 300 more a \
+             minute); WorkerPollers={} starts them at once",
+            here.div_ceil(10).max(2)
+        ),
+    });
+    if wait > limit {
+        line.push_str(&format!(
+            ", and is needed: a barrier that is not full after {limit:.0} s ends its wave"
+        ));
+    }
+    line.push('\n');
+    line
+}
+
 /// What the simulator's presets say about the targets.
 fn assumptions(plan: &Plan) -> Assumptions {
-    let mut assumptions = Assumptions::default();
+    let mut assumptions = Assumptions {
+        fleet: Some(plan.fleet.clone()),
+        ..Assumptions::default()
+    };
     for target in &plan.targets {
         if let AddressKind::Simulator { preset } = target.address.kind()
             && let Some(preset) = sim::preset(preset)

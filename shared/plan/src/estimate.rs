@@ -16,14 +16,16 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::ops::Add;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::cell::{AppendParams, Cell, Params, Trips};
 use crate::error::grouped;
+use crate::fleet::Fleet;
 use crate::prices::PRICES;
+use crate::shards::shards;
 use crate::sweep::Plan;
 use crate::target::{AddressKind, TargetSpec};
 
@@ -66,9 +68,9 @@ impl Add for Range {
 pub struct Assumptions {
     /// By the target's name; a target that is not there is guessed at.
     pub targets: BTreeMap<String, Setting>,
-    /// Connections that one worker holds; `None` when one worker holds all, as
-    /// a run from one machine does.
-    pub connections_per_worker: Option<NonZeroU32>,
+    /// The fleet that runs it; `None` when one worker runs all, as a run from
+    /// one machine does.
+    pub fleet: Option<Fleet>,
 }
 
 /// Where a target is, seen from the load.
@@ -94,6 +96,8 @@ pub struct CellEstimate {
     pub waves: u32,
     /// Workers of one wave.
     pub workers: u32,
+    /// Of these the most beside one endpoint.
+    pub workers_per_region: u32,
     /// Connections of one wave.
     pub connections: u32,
     /// Operations.
@@ -115,6 +119,12 @@ pub struct Estimate {
     pub waves: u64,
     /// Workers of the largest wave.
     pub workers: u32,
+    /// The most workers of a wave beside one endpoint.
+    pub workers_per_region: u32,
+    /// How long the barrier of the largest wave waits, in seconds, when the
+    /// deployed fleet's queues have standard pollers ([`polling_time`]);
+    /// `None` without a fleet.
+    pub barrier_s: Option<f64>,
     /// Connections of the largest wave.
     pub connections: u32,
     /// Operations in all.
@@ -181,9 +191,16 @@ pub fn estimate(plan: &Plan, assumptions: &Assumptions) -> Estimate {
         .map(|cell| cell.dollars)
         .try_fold(Range::default(), |sum, cell| Some(sum + cell?))
         .filter(|_| !billed.is_empty());
+    let workers_per_region = cells.iter().map(|cell| cell.workers_per_region).max();
+    let workers_per_region = workers_per_region.unwrap_or(0);
     Estimate {
         waves: cells.iter().map(|cell| u64::from(cell.waves)).sum(),
         workers: cells.iter().map(|cell| cell.workers).max().unwrap_or(0),
+        workers_per_region,
+        barrier_s: assumptions
+            .fleet
+            .as_ref()
+            .map(|_| polling_time(workers_per_region).as_secs_f64()),
         connections: cells.iter().map(|cell| cell.connections).max().unwrap_or(0),
         operations: sum(|cell| cell.operations),
         minutes: sum(|cell| cell.minutes),
@@ -316,6 +333,14 @@ fn cell_estimate(cell: &Cell, target: &TargetSpec, assumptions: &Assumptions) ->
             + around(row_bytes, records, regions)
     });
 
+    // What cannot be dealt out is refused elsewhere, with the reason.
+    let dealt = assumptions.fleet.as_ref().map_or_else(
+        || vec![0],
+        |fleet| {
+            let shards = shards(cell, &site.endpoints, fleet).unwrap_or_default();
+            shards.iter().map(|shard| shard.endpoint).collect()
+        },
+    );
     let waves = cell.reps;
     let dpu = dpu.map(|dpu| dpu.scaled(f64::from(waves)));
     CellEstimate {
@@ -323,16 +348,32 @@ fn cell_estimate(cell: &Cell, target: &TargetSpec, assumptions: &Assumptions) ->
         target: cell.target.clone(),
         simulated: matches!(target.address.kind(), AddressKind::Simulator { .. }),
         waves,
-        workers: match assumptions.connections_per_worker {
-            Some(each) => connections.div_ceil(each.get()),
-            None => 1,
-        },
+        workers: dealt.len() as u32,
+        workers_per_region: busiest(&dealt),
         connections,
         operations: operations.scaled(f64::from(waves)),
         minutes: wave_s.scaled(f64::from(waves) / 60.0),
         dpu,
         dollars: dpu.and_then(|dpu| Some(dpu.times(site.price()?))),
     }
+}
+
+/// How often the endpoint is there that is there most often.
+fn busiest(endpoints: &[u32]) -> u32 {
+    let mut counts = BTreeMap::new();
+    for endpoint in endpoints {
+        *counts.entry(endpoint).or_insert(0) += 1;
+    }
+    counts.into_values().max().unwrap_or(0)
+}
+
+/// How long the standard pollers of an SQS queue take until so many workers run
+/// at once: 5 to begin with, and 300 more a minute.
+///
+/// Source: AWS Lambda developer guide, "Scaling behaviour for Amazon SQS event
+/// source mappings". Provisioned pollers run 10 workers each from the start.
+pub fn polling_time(workers: u32) -> Duration {
+    Duration::from_millis(u64::from(workers.saturating_sub(5)) * 200)
 }
 
 /// Flights that one attempt awaits.
@@ -495,7 +536,7 @@ mod tests {
                     round_trip_ms: vec![30.0, 19.0],
                 },
             )]),
-            connections_per_worker: None,
+            fleet: None,
         }
     }
 
@@ -573,11 +614,16 @@ mod tests {
             r#""writers": 100, "streams": 100, "records": 100, "reps": 1"#,
         );
         let assumptions = Assumptions {
-            connections_per_worker: NonZeroU32::new(500),
+            fleet: Some(Fleet {
+                workers: 40,
+                ..Fleet::DEFAULT
+            }),
             ..Assumptions::default()
         };
         let estimate = estimate(&plan, &assumptions);
-        assert_eq!((estimate.workers, estimate.connections), (20, 10_000));
+        assert_eq!((estimate.workers, estimate.connections), (40, 10_000));
+        assert_eq!(estimate.workers_per_region, 40, "one endpoint is known");
+        assert_eq!(estimate.barrier_s, Some(7.0));
         assert!(estimate.minutes.low > 1.5, "{:?}", estimate.minutes);
     }
 

@@ -66,7 +66,7 @@ mod value;
 pub use append::{AppendArgs, append_cell};
 pub use cell::*;
 pub use error::{Place, SweepError};
-pub use estimate::{Assumptions, CellEstimate, Estimate, Range, Setting, estimate};
+pub use estimate::{Assumptions, CellEstimate, Estimate, Range, Setting, estimate, polling_time};
 pub use fleet::{Fleet, Limits};
 pub use schema::schema;
 pub use shards::{

@@ -43,7 +43,7 @@ pub fn on_every_backend(test: impl AsyncFn(&Backend)) {
     println!("on the simulator");
     clock::simulated_runtime().unwrap().block_on(async {
         let backend = Backend::simulator();
-        within(VIRTUAL_LIMIT, test(&backend)).await;
+        within(backend.clock, VIRTUAL_LIMIT, test(&backend)).await;
     });
 }
 
@@ -59,7 +59,7 @@ pub fn on_postgres(test: impl AsyncFn(&Backend)) {
     clock::real_runtime().unwrap().block_on(async {
         let database = Database::create(&url).await;
         let backend = Backend::postgres(&database.url).await;
-        let ended = AssertUnwindSafe(within(REAL_LIMIT, test(&backend)))
+        let ended = AssertUnwindSafe(within(backend.clock, REAL_LIMIT, test(&backend)))
             .catch_unwind()
             .await;
         database.drop().await;
@@ -69,8 +69,8 @@ pub fn on_postgres(test: impl AsyncFn(&Backend)) {
     });
 }
 
-async fn within(limit: Duration, test: impl Future<Output = ()>) {
-    if tokio::time::timeout(limit, test).await.is_err() {
+async fn within(clock: Clock, limit: Duration, test: impl Future<Output = ()>) {
+    if clock.timeout(limit, test).await.is_none() {
         panic!("the test waits for something that does not come (limit {limit:?})");
     }
 }
