@@ -61,6 +61,96 @@ pub struct AppendParams {
     pub abort_after_starved: u32,
 }
 
+/// Parameters of an `order_transfer` cell: orders and transfers that meet on
+/// the same rows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OrderTransferParams {
+    /// Clients of the wave, each with a connection of its own.
+    pub concurrency: u32,
+    /// Share of operations that are transfers, in percent; the rest are orders.
+    pub transfers_pct: f64,
+    /// Which products and accounts are asked for.
+    pub distribution: Distribution,
+    /// Products.
+    pub products: u32,
+    /// Accounts.
+    pub accounts: u32,
+    /// Products of one order.
+    pub items: u32,
+    /// Rows that a product's stock is split over.
+    pub inventory_shards: u32,
+    /// Pieces in stock of each product, over all its rows; `None` for more than
+    /// can be sold.
+    pub stock: Option<u64>,
+    /// Balance of each account; `None` for more than can be moved.
+    pub balance: Option<u64>,
+    /// Share of operations that send the business id of an earlier one again,
+    /// in percent.
+    pub duplicate_pct: f64,
+    /// Operations of the whole rep, shared out over its clients; `None` when
+    /// `measure_s` bounds the rep.
+    pub operations: Option<u64>,
+    /// How clients are placed on endpoints.
+    pub placement: Placement,
+    /// The retry policy.
+    pub retry: Retry,
+    /// Isolation level.
+    pub isolation: Isolation,
+    /// Seconds before the window opens.
+    pub warmup_s: f64,
+    /// Length of the window; `None` when `operations` bounds the rep.
+    pub measure_s: Option<f64>,
+    /// Starved operations (over the whole wave) that abort the rep; 0 never does.
+    pub abort_after_starved: u32,
+}
+
+/// How requests fall on keys.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Distribution {
+    /// All keys alike.
+    Uniform,
+    /// 80% of the requests on the first 1% of the keys (at least one), the rest
+    /// on all the others alike.
+    Hot,
+}
+
+/// Parameters of a `tpcb` cell: pgbench's built-in transaction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TpcbParams {
+    /// Clients of the wave, each with a connection of its own.
+    pub concurrency: u32,
+    /// Scale factor: branches; ten tellers and 100,000 accounts each.
+    pub scale: u32,
+    /// What a transaction does.
+    pub variant: TpcbVariant,
+    /// Operations of the whole rep, shared out over its clients; `None` when
+    /// `measure_s` bounds the rep.
+    pub operations: Option<u64>,
+    /// How clients are placed on endpoints.
+    pub placement: Placement,
+    /// The retry policy.
+    pub retry: Retry,
+    /// Isolation level.
+    pub isolation: Isolation,
+    /// Seconds before the window opens.
+    pub warmup_s: f64,
+    /// Length of the window; `None` when `operations` bounds the rep.
+    pub measure_s: Option<f64>,
+    /// Starved operations (over the whole wave) that abort the rep; 0 never does.
+    pub abort_after_starved: u32,
+}
+
+/// pgbench's built-in scripts that write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TpcbVariant {
+    /// `tpcb-like`: account, teller and branch.
+    TpcbLike,
+    /// `simple-update`: without the updates of teller and branch.
+    SimpleUpdate,
+}
+
 /// Where writers connect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", untagged)]
