@@ -4,13 +4,20 @@
     cloud.py upload REGION STACK KEY FILE      a file into the stack's bucket
     cloud.py remove REGION STACK               empties its buckets, deletes it, waits
     cloud.py remains REGION...                 counts what a service still lists
+    cloud.py intend REGION STACK               notes in the manifest that it is about
+                                               to be created, unless it is there
+    cloud.py created REGION STACK              notes that it is there
     cloud.py settle REGION...                  the stand-in only: see settle()
 
 Endpoint and credentials come from the environment, as for every SDK.
 """
 
+import json
+import os
 import sys
+import uuid
 from datetime import datetime, timezone
+from pathlib import Path
 
 import boto3
 from botocore.config import Config
@@ -67,12 +74,75 @@ def remove(region, stack):
         for resource in page["StackResourceSummaries"]:
             if resource["ResourceType"] == "AWS::S3::Bucket":
                 empty(region, resource["PhysicalResourceId"])
+    key = open_entry(region, stack)
+    if key:
+        note("delete_requested", region, key)
     formation.delete_stack(StackName=stack)
     formation.get_waiter("stack_delete_complete").wait(
         StackName=stack, WaiterConfig={"Delay": 1, "MaxAttempts": 600}
     )
+    if key:
+        note("deleted", region, key)
     seconds = (datetime.now(timezone.utc) - began).total_seconds()
     print(f"  {stack} in {region}: deleted in {seconds:.1f} s")
+
+
+def manifest():
+    """What `fabric` remembers of an account, docs/clusters.md: its file."""
+    if named := os.environ.get("FABRIC_MANIFEST"):
+        return Path(named)
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    return Path(state) / "fabric" / "manifest.jsonl"
+
+
+def note(event, region, key, **more):
+    """Puts a line onto the disk, before whatever comes next."""
+    line = {
+        "v": 1,
+        "at": datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "cloud": os.environ.get("AWS_ENDPOINT_URL", "aws"),
+        "event": event,
+        "key": key,
+        "made": "stack",
+        "region": region,
+        **more,
+    }
+    file = manifest()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "a", encoding="utf-8") as out:
+        out.write(json.dumps(line, separators=(",", ":")) + "\n")
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def open_entry(region, stack):
+    """Key of the manifest's last entry of this stack that nothing has closed."""
+    key, cloud = None, os.environ.get("AWS_ENDPOINT_URL", "aws")
+    if not manifest().exists():
+        return None
+    for text in manifest().read_text(encoding="utf-8").splitlines():
+        try:
+            line = json.loads(text)
+        except ValueError:  # what a crash left has no end
+            continue
+        if line.get("cloud") != cloud or line.get("made") != "stack" or line.get("region") != region:
+            continue
+        if line["event"] == "create_requested" and line.get("name") == stack:
+            key = line["key"]
+        elif line["key"] == key and line["event"] in ("create_refused", "deleted", "absent"):
+            key = None
+    return key
+
+
+def intend(region, stack):
+    if find(region, stack) is None:
+        note("create_requested", region, uuid.uuid4().hex, name=stack, stack=stack)
+
+
+def created(region, stack):
+    key, found = open_entry(region, stack), find(region, stack)
+    if key and found:
+        note("created", region, key, arn=found["StackId"])
 
 
 def listed(region):
@@ -152,6 +222,10 @@ def main(command, *arguments):
         upload(*arguments)
     elif command == "remove":
         remove(*arguments)
+    elif command == "intend":
+        intend(*arguments)
+    elif command == "created":
+        created(*arguments)
     elif command == "remains":
         return remains(*arguments)
     elif command == "settle":

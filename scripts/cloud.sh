@@ -63,6 +63,8 @@ sam_deploy() {
         overrides+=("${pair%%=*}=\"${pair#*=}\"")
     done
     say "deploying $stack to $region"
+    # On the disk before the account is asked, for `fabric fleet clean --all`.
+    cloud intend "$region" "$stack"
     sam deploy --template-file "$root/.aws-sam/build/template.yaml" \
         --stack-name "$stack" --region "$region" --resolve-s3 --s3-prefix "$stack" \
         --capabilities CAPABILITY_NAMED_IAM --tags "dsql-fabric:stack=$stack" \
@@ -71,6 +73,7 @@ sam_deploy() {
         tail -n 40 "$log" >&2
         die "sam deploy to $region failed; all of it is in $log"
     }
+    cloud created "$region" "$stack"
 }
 
 cloud() { python3 "$root/scripts/cloud.py" "$@"; }

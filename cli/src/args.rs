@@ -290,7 +290,8 @@ pub struct ClusterCreate {
     #[arg(long, default_value_t = 900, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout_s: u64,
     /// File that remembers what was made
-    /// [default: fabric/manifest.jsonl in the user's state directory]
+    /// [default: FABRIC_MANIFEST, else fabric/manifest.jsonl in the user's state
+    /// directory]
     #[arg(long, value_name = "FILE")]
     pub manifest: Option<PathBuf>,
     /// Print the result as JSON
@@ -311,7 +312,8 @@ pub struct Which {
     #[arg(long, value_delimiter = ',', value_name = "REGION[,REGION]")]
     pub regions: Vec<String>,
     /// File that remembers what was made
-    /// [default: fabric/manifest.jsonl in the user's state directory]
+    /// [default: FABRIC_MANIFEST, else fabric/manifest.jsonl in the user's state
+    /// directory]
     #[arg(long, value_name = "FILE")]
     pub manifest: Option<PathBuf>,
     /// Print the result as JSON
@@ -360,7 +362,7 @@ pub enum FleetCommand {
     )]
     Start(FleetStart),
     /// Show a run until it ends
-    #[command(after_help = "Example:\n  fabric fleet watch nightly-2026-11-30")]
+    #[command(after_help = "Example:\n  fabric fleet watch nightly-2026-11-30\n\nExit codes: those of the run; 2 when it could not be followed to its end.")]
     Watch {
         #[command(flatten)]
         at: FleetWhere,
@@ -368,7 +370,7 @@ pub enum FleetCommand {
         run: Option<String>,
     },
     /// Stop a run: workers within 2 seconds; what was measured is kept
-    #[command(after_help = "Example:\n  fabric fleet stop nightly-2026-11-30")]
+    #[command(after_help = "Example:\n  fabric fleet stop nightly-2026-11-30\n\nExit codes: 2 when it has stopped, since such a run is incomplete; that of the run when it had ended before.")]
     Stop {
         #[command(flatten)]
         at: FleetWhere,
@@ -379,7 +381,7 @@ pub enum FleetCommand {
         why: String,
     },
     /// Run what is missing, failed or invalid of a run again, as a new attempt
-    #[command(after_help = "Example:\n  fabric fleet resume nightly-2026-11-30")]
+    #[command(after_help = "Example:\n  fabric fleet resume nightly-2026-11-30\n\nExit codes: those of the run; 2 when the watching ends before it.")]
     Resume {
         #[command(flatten)]
         at: FleetWhere,
@@ -387,7 +389,7 @@ pub enum FleetCommand {
         run: String,
     },
     /// Fetch a run's report, and print it
-    #[command(after_help = "Example:\n  fabric fleet report nightly-2026-11-30 --out out/nightly")]
+    #[command(after_help = "Example:\n  fabric fleet report nightly-2026-11-30 --out out/nightly\n\nExit codes: those of the run: 0 pass, 1 bad usage, 2 incomplete or invalid, 3 a threshold or an invariant broken.")]
     Report(FleetReport),
     /// List runs: of a sweep, newest first, or those under way
     #[command(after_help = "Examples:\n  fabric fleet runs\n  fabric fleet runs nightly")]
@@ -466,7 +468,8 @@ pub struct FleetClean {
     #[arg(long, default_value_t = 1_800, value_name = "S")]
     pub timeout_s: u64,
     /// File that remembers what was made
-    /// [default: fabric/manifest.jsonl in the user's state directory]
+    /// [default: FABRIC_MANIFEST, else fabric/manifest.jsonl in the user's state
+    /// directory]
     #[arg(long, value_name = "FILE")]
     pub manifest: Option<PathBuf>,
 }

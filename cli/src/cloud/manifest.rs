@@ -24,6 +24,10 @@ use crate::failure::Failure;
 /// The version of the lines that are written; others are refused.
 const VERSION: u32 = 1;
 
+/// Names the file where no option does; the scripts that make stacks have no
+/// other way to be told.
+const VARIABLE: &str = "FABRIC_MANIFEST";
+
 /// What kind of thing was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -376,12 +380,15 @@ fn take(entries: &mut Vec<Entry>, line: Line) {
 /// `fabric/manifest.jsonl` in the user's state directory.
 fn usual_place() -> Result<PathBuf, Failure> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(path) = set(VARIABLE) {
+        return Ok(PathBuf::from(path));
+    }
     let state = match (set("XDG_STATE_HOME"), set("HOME")) {
         (Some(state), _) => PathBuf::from(state),
         (None, Some(home)) => Path::new(&home).join(".local/state"),
         (None, None) => {
             let problem = "neither XDG_STATE_HOME nor HOME is set, so the manifest has no usual \
-                           place; give one with --manifest FILE";
+                           place; give one with --manifest FILE or FABRIC_MANIFEST";
             return Err(Failure::Other(problem.to_owned()));
         }
     };

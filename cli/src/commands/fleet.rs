@@ -270,8 +270,16 @@ async fn runs(at: &FleetWhere, sweep: Option<&str>) -> Result<u8, Failure> {
             items
         }
     };
+    if items.is_empty() {
+        match sweep {
+            Some(sweep) => eprintln!("no run of a sweep named {sweep}"),
+            None => eprintln!("no run is under way; `fabric fleet runs SWEEP` lists a sweep's"),
+        }
+        return Ok(0);
+    }
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
+    // The reason last: it may be long, and nothing stands to its right.
     table.set_header(["run", "sweep", "started UTC", "state", "exit", "why"]);
     for item in &items {
         let text = |name: &str| item.text(name).unwrap_or("-").to_owned();

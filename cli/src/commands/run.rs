@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use drive::StopHandle;
-use plan::{AddressKind, Overrides, Params, Plan};
+use plan::{AddressKind, Overrides, Plan};
 use sim::FaultPlan;
 
 use crate::args::{Output, RunArgs};
@@ -69,8 +69,7 @@ fn check_cells(plan: &Plan, sites: &BTreeMap<String, Site>) -> Result<(), Failur
             .map_err(in_plan)?;
     }
     for cell in &plan.cells {
-        let Params::Append(params) = &cell.params;
-        let level = params.isolation;
+        let level = cell.params.shape().isolation;
         if let Some(site) = sites.get(&cell.target)
             && !site.has_isolation(level)
         {
