@@ -29,6 +29,10 @@ pub struct Cell {
 pub enum Params {
     /// Chained records, see the workload crate.
     Append(AppendParams),
+    /// Orders and transfers.
+    OrderTransfer(OrderTransferParams),
+    /// pgbench's transaction.
+    Tpcb(TpcbParams),
 }
 
 /// Parameters of an `append` cell.

@@ -179,7 +179,7 @@ pub fn estimate(plan: &Plan, assumptions: &Assumptions) -> Estimate {
         .iter()
         .filter_map(|cell| {
             let target = plan.target_of(cell)?;
-            Some(cell_estimate(cell, target, assumptions))
+            cell_estimate(cell, target, assumptions)
         })
         .collect();
     let sum =
@@ -273,8 +273,14 @@ impl Site {
     }
 }
 
-fn cell_estimate(cell: &Cell, target: &TargetSpec, assumptions: &Assumptions) -> CellEstimate {
-    let Params::Append(params) = &cell.params;
+fn cell_estimate(
+    cell: &Cell,
+    target: &TargetSpec,
+    assumptions: &Assumptions,
+) -> Option<CellEstimate> {
+    let Params::Append(params) = &cell.params else {
+        return None;
+    };
     let site = Site::of(target, assumptions);
     let round_trip = site.round_trip(params);
     let streams = f64::from(params.streams);
@@ -337,13 +343,19 @@ fn cell_estimate(cell: &Cell, target: &TargetSpec, assumptions: &Assumptions) ->
     let dealt = assumptions.fleet.as_ref().map_or_else(
         || vec![0],
         |fleet| {
-            let shards = shards(cell, &site.endpoints, fleet).unwrap_or_default();
+            // A target whose endpoints are not known has one at least.
+            let unknown = [String::new()];
+            let endpoints = match site.endpoints.as_slice() {
+                [] => unknown.as_slice(),
+                known => known,
+            };
+            let shards = shards(cell, endpoints, fleet).unwrap_or_default();
             shards.iter().map(|shard| shard.endpoint).collect()
         },
     );
     let waves = cell.reps;
     let dpu = dpu.map(|dpu| dpu.scaled(f64::from(waves)));
-    CellEstimate {
+    Some(CellEstimate {
         id: cell.id.clone(),
         target: cell.target.clone(),
         simulated: matches!(target.address.kind(), AddressKind::Simulator { .. }),
@@ -355,7 +367,7 @@ fn cell_estimate(cell: &Cell, target: &TargetSpec, assumptions: &Assumptions) ->
         minutes: wave_s.scaled(f64::from(waves) / 60.0),
         dpu,
         dollars: dpu.and_then(|dpu| Some(dpu.times(site.price()?))),
-    }
+    })
 }
 
 /// How often the endpoint is there that is there most often.

@@ -3,8 +3,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::cell::{AppendParams, Cell, Params, Placement, Retry};
+use crate::cell::{AppendParams, Cell, Isolation, Params, Placement, Retry};
 use crate::error::{grouped, one_of, quote};
+use crate::read::TAG;
 
 /// A placement that a target does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,10 +68,12 @@ impl Cell {
     /// Every parameter, defaults included, as one flat object: what
     /// `summary.json` calls `params`.
     pub fn params_json(&self) -> Map<String, Value> {
-        let Params::Append(params) = &self.params;
         // Plain data of ours with string keys: it always serialises.
-        match serde_json::to_value(params) {
-            Ok(Value::Object(map)) => map,
+        match serde_json::to_value(&self.params) {
+            Ok(Value::Object(mut map)) => {
+                map.remove(TAG);
+                map
+            }
             _ => Map::new(),
         }
     }
@@ -91,11 +94,22 @@ pub struct LoadShape<'a> {
     pub measure_s: Option<f64>,
     /// The retry policy.
     pub retry: &'a Retry,
+    /// Isolation level of the transactions.
+    pub isolation: Isolation,
     /// Starved operations of the whole wave that abort the rep; 0 never does.
     pub abort_after_starved: u32,
 }
 
 impl Params {
+    /// The workload's name, as in the sweep file.
+    pub fn workload(&self) -> &'static str {
+        match self {
+            Params::Append(_) => "append",
+            Params::OrderTransfer(_) => "order_transfer",
+            Params::Tpcb(_) => "tpcb",
+        }
+    }
+
     /// What a wave of these asks for.
     pub fn shape(&self) -> LoadShape<'_> {
         match self {
@@ -106,6 +120,27 @@ impl Params {
                 warmup_s: params.warmup_s,
                 measure_s: params.measure_s,
                 retry: &params.retry,
+                isolation: params.isolation,
+                abort_after_starved: params.abort_after_starved,
+            },
+            Params::OrderTransfer(params) => LoadShape {
+                writers: params.concurrency,
+                placement: &params.placement,
+                operations: params.operations,
+                warmup_s: params.warmup_s,
+                measure_s: params.measure_s,
+                retry: &params.retry,
+                isolation: params.isolation,
+                abort_after_starved: params.abort_after_starved,
+            },
+            Params::Tpcb(params) => LoadShape {
+                writers: params.concurrency,
+                placement: &params.placement,
+                operations: params.operations,
+                warmup_s: params.warmup_s,
+                measure_s: params.measure_s,
+                retry: &params.retry,
+                isolation: params.isolation,
                 abort_after_starved: params.abort_after_starved,
             },
         }

@@ -216,7 +216,9 @@ fn what_no_fleet_can_run_is_refused() {
         r#""writers": 10000, "records": 10000"#,
     );
     stored.check_fleet().unwrap();
-    let Params::Append(params) = &mut stored.cells[0].params;
+    let Params::Append(params) = &mut stored.cells[0].params else {
+        panic!("no append cell");
+    };
     params.writers = 10_001;
     assert_eq!(
         stored.check_fleet().unwrap_err().to_string(),
@@ -344,7 +346,9 @@ proptest! {
         alone: bool,
     ) {
         let mut cell = cell(r#""writers": 1, "measure_s": 1"#);
-        let Params::Append(params) = &mut cell.params;
+        let Params::Append(params) = &mut cell.params else {
+        panic!("no append cell");
+    };
         params.writers = writers;
         params.placement = match alone {
             true => Placement::Region("region-0".to_owned()),
@@ -401,7 +405,9 @@ proptest! {
         measure_ms in 100u64..50_000_000, warmup_ms in 0u64..600_000, leg_ms in 1_000u64..900_000,
     ) {
         let mut cell = cell(r#""measure_s": 1"#);
-        let Params::Append(params) = &mut cell.params;
+        let Params::Append(params) = &mut cell.params else {
+        panic!("no append cell");
+    };
         params.measure_s = Some(measure_ms as f64 / 1e3);
         params.warmup_s = warmup_ms as f64 / 1e3;
         let legs = legs(&cell, leg_ms);

@@ -28,8 +28,10 @@ fn ids(plan: &Plan) -> Vec<&str> {
 }
 
 fn params(plan: &Plan, at: usize) -> &AppendParams {
-    let Params::Append(params) = &plan.cells[at].params;
-    params
+    match &plan.cells[at].params {
+        Params::Append(params) => params,
+        other => panic!("{}", other.workload()),
+    }
 }
 
 /// Which target each cell runs on, by URL.

@@ -85,7 +85,9 @@ fn plan(text: &str) -> Plan {
 
 fn within_bounds(plan: &Plan) {
     for cell in &plan.cells {
-        let Params::Append(params) = &cell.params;
+        let Params::Append(params) = &cell.params else {
+            panic!("no append cell");
+        };
         assert!(params.writers >= 1 && params.streams >= 1);
         assert!(u64::from(params.writers) * u64::from(params.streams) <= 10_000);
         assert!((1..=100).contains(&params.batch));

@@ -39,8 +39,10 @@ fn ids(cells: &[Cell], block: &str) -> Vec<String> {
 }
 
 fn append(cell: &Cell) -> &fabric_plan::AppendParams {
-    let Params::Append(params) = &cell.params;
-    params
+    match &cell.params {
+        Params::Append(params) => params,
+        other => panic!("{}", other.workload()),
+    }
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn cell_summary(report: &CellReport, simulated: bool) -> CellSummary {
     CellSummary {
         id: cell.id.clone(),
         block: cell.block.clone(),
-        workload: workload(&cell.params).to_owned(),
+        workload: cell.params.workload().to_owned(),
         target: cell.target.clone(),
         simulated,
         params: cell.params.clone(),
@@ -88,17 +88,11 @@ fn cell_summary(report: &CellReport, simulated: bool) -> CellSummary {
     }
 }
 
-/// The workload's name, as in the sweep file.
-fn workload(params: &Params) -> &'static str {
-    match params {
-        Params::Append(_) => "append",
-    }
-}
-
 /// Whether the workload counts records beside operations.
 fn has_records(params: &Params) -> bool {
     match params {
         Params::Append(_) => true,
+        Params::OrderTransfer(_) | Params::Tpcb(_) => false,
     }
 }
 

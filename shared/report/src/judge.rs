@@ -43,7 +43,7 @@ pub(crate) struct Judgement {
 /// Whether operations follow a schedule of their own (open loop) or one another.
 pub(crate) fn is_open_loop(params: &Params) -> bool {
     match params {
-        Params::Append(_) => false,
+        Params::Append(_) | Params::OrderTransfer(_) | Params::Tpcb(_) => false,
     }
 }
 

@@ -218,7 +218,9 @@ fn end(
 
 /// All three reps of a cell.
 pub fn report(cell: Cell) -> CellReport {
-    let Params::Append(params) = &cell.params;
+    let Params::Append(params) = &cell.params else {
+        panic!("the sample holds appends alone");
+    };
     let reps = (1..=cell.reps).map(|number| rep(params, number)).collect();
     CellReport { cell, reps }
 }
