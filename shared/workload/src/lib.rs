@@ -38,6 +38,13 @@
 //! against it, against PostgreSQL and against DSQL.
 
 pub mod append;
+mod block;
+mod flight;
+mod number;
+pub mod order_transfer;
+mod problems;
+mod table;
+mod tries;
 
 use std::future::Future;
 use std::time::Duration;

@@ -16,11 +16,11 @@ use target::{Class, Conn, SqlFailure};
 use tokio_postgres::types::ToSql;
 
 use super::chain::{Batch, Hash, Head};
-use super::flight::{self, Answer, Broken};
 use super::hex;
-use super::outcome::{Ended, is_abort};
+use super::outcome::Ended;
 use super::session::Session;
 use super::sql;
+use crate::flight::{self, Answer, Broken, is_abort};
 use crate::{AttemptEnd, Found};
 
 /// Everything that one attempt needs to know.
@@ -62,7 +62,7 @@ impl Try<'_> {
     }
 
     async fn steps(&mut self, build: impl FnOnce(Head) -> Batch) -> Ready {
-        let (begin, _) = self.session.begin(self.isolation);
+        let (begin, _) = self.session.block.begin(self.isolation);
         self.fly(&begin).await.whole()?;
         let head = self.read_head().await?;
         let batch = self.batch_on(head, build)?;
@@ -117,7 +117,7 @@ impl Try<'_> {
 
     /// Two flights: BEGIN with the head, then the writes with COMMIT.
     pub(crate) async fn pipelined(&mut self, build: impl FnOnce(Head) -> Batch) -> Ended {
-        let (mut flight, _) = self.session.begin(self.isolation);
+        let (mut flight, _) = self.session.block.begin(self.isolation);
         flight.push_str("; ");
         flight.push_str(&sql::read_head_text(self.stream_id));
         let answer = self.fly(&flight).await.whole();
@@ -150,7 +150,7 @@ impl Try<'_> {
             Ok(batch) => batch,
             Err(failure) => return Ended::failed(failure),
         };
-        let (mut flight, statements) = self.session.begin(self.isolation);
+        let (mut flight, statements) = self.session.block.begin(self.isolation);
         flight.push_str("; ");
         flight.push_str(&sql::writes(self.stream_id, &batch));
         let resent = self.in_doubt(&batch);
@@ -162,14 +162,14 @@ impl Try<'_> {
         if let Some(head) = known {
             return Ok(head);
         }
-        if !self.session.is_unclean() {
+        if !self.session.block.is_open() {
             return self.read_head().await;
         }
         // The read must fall neither into a failed block nor into an old
         // snapshot.
         let flight = format!("ROLLBACK; {}", sql::read_head_text(self.stream_id));
         let answer = self.fly(&flight).await.whole()?;
-        self.session.block_ended();
+        self.session.block.ended();
         self.head_in(&answer)
     }
 
@@ -179,7 +179,7 @@ impl Try<'_> {
             // No COMMIT of this operation ever left.
             return Ok(Found::Absent);
         };
-        if self.session.is_unclean() {
+        if self.session.block.is_open() {
             self.roll_back().await;
         }
         self.round_trips += 1;
@@ -237,7 +237,7 @@ impl Try<'_> {
         if commit_answered {
             // Whatever came after that, say a connection lost between the
             // answer and the end of the flight, changes nothing.
-            self.session.block_ended();
+            self.session.block.ended();
             let wrote = (statements > 1)
                 .then(|| (answer.counts[statements - 3], answer.counts[statements - 2]));
             return match wrote {
@@ -264,7 +264,7 @@ impl Try<'_> {
             Some(Broken::Unsent(failure)) => self.certain(resent, failure),
             Some(Broken::Refused(failure)) if is_abort(&failure) => {
                 if reached {
-                    self.session.block_ended();
+                    self.session.block.ended();
                 }
                 self.certain(resent, failure)
             }
@@ -300,7 +300,7 @@ impl Try<'_> {
     async fn roll_back(&mut self) {
         let answer = self.fly("ROLLBACK").await;
         if answer.broken.is_none() {
-            self.session.block_ended();
+            self.session.block.ended();
         }
     }
 

@@ -3,9 +3,9 @@
 use target::{Conn, SqlFailure};
 
 use super::Append;
-use super::schema::statement;
-use super::tries::Tries;
 use crate::Step;
+use crate::table::is_missing;
+use crate::tries::{self, Tries};
 
 /// Records that one transaction deletes at most; DSQL takes 3,000 rows.
 const ROWS_PER_STEP: i64 = 1_000;
@@ -26,7 +26,7 @@ pub(crate) async fn clean(append: &Append, conn: &Conn) -> Result<Step, SqlFailu
     for id in append.stream_ids() {
         rows += delete_records(append, conn, id).await?;
         let head = format!("DELETE FROM streams WHERE id = {id}");
-        rows += retried(append, conn, &head).await?;
+        rows += tries::delete(append.clock, conn, &head).await?;
         rows += delete_records(append, conn, id).await?;
     }
     Ok(Step {
@@ -41,7 +41,7 @@ async fn delete_records(append: &Append, conn: &Conn, id: i64) -> Result<u64, Sq
     let range = loop {
         match range(conn, id).await {
             Ok(range) => break range,
-            Err(failure) if no_such_table(&failure) => return Ok(0),
+            Err(failure) if is_missing(&failure) => return Ok(0),
             Err(failure) => tries.again(failure).await?,
         }
     };
@@ -55,7 +55,7 @@ async fn delete_records(append: &Append, conn: &Conn, id: i64) -> Result<u64, Sq
         let to = from.saturating_add(step - 1).min(last);
         let sql =
             format!("DELETE FROM records WHERE stream_id = {id} AND seq >= {from} AND seq <= {to}");
-        rows += retried(append, conn, &sql).await?;
+        rows += tries::delete(append.clock, conn, &sql).await?;
         from = to + 1;
     }
     Ok(rows)
@@ -75,25 +75,5 @@ async fn range(conn: &Conn, id: i64) -> Result<Option<(i64, i64)>, SqlFailure> {
     match (first, last) {
         (Ok(first), Ok(last)) => Ok(first.zip(last)),
         (Err(error), _) | (_, Err(error)) => Err(SqlFailure::from_driver(&error)),
-    }
-}
-
-/// Whoever was to prepare the rep did not come to making the table: no row of it
-/// can be there.
-fn no_such_table(failure: &SqlFailure) -> bool {
-    failure.sqlstate.as_deref() == Some("42P01")
-}
-
-/// A DELETE that is repeated until it is known to have happened. Where its
-/// outcome was unknown for a while it may have deleted rows that no answer
-/// counted; the rows reported are then too few, never too many.
-async fn retried(append: &Append, conn: &Conn, sql: &str) -> Result<u64, SqlFailure> {
-    let mut tries = Tries::new(append.clock);
-    loop {
-        match statement(conn, sql).await {
-            Ok(rows) => return Ok(rows),
-            Err(failure) if no_such_table(&failure) => return Ok(0),
-            Err(failure) => tries.again(failure).await?,
-        }
     }
 }

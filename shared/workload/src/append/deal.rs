@@ -6,6 +6,8 @@ use plan::AppendParams;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::number::{self, writer_of};
+
 /// Bytes at the start of a payload that say whose it is: the operation's
 /// number (8) and the record's index in its batch (4), big-endian.
 ///
@@ -47,30 +49,17 @@ impl Deal {
         }
     }
 
-    /// The number of a writer's `n`th operation, unique within the wave.
-    pub(crate) fn number(writer: u32, n: u32) -> u64 {
-        u64::from(writer) << 32 | u64::from(n)
-    }
-
-    /// Writer and `n` of an operation's number.
-    pub(crate) fn writer_of(number: u64) -> (u32, u32) {
-        // The shift leaves 32 bits and the cast takes the lower 32.
-        ((number >> 32) as u32, number as u32)
-    }
-
     /// Records of a writer; `None` when time is the bound. What does not
     /// divide evenly goes to the stream's first writers, one each.
     pub(crate) fn records_of(&self, writer: u32) -> Option<u64> {
         let records = self.records?;
-        let writers = u64::from(self.writers);
-        let place = u64::from(writer % self.writers);
-        Some(records / writers + u64::from(place < records % writers))
+        Some(number::share(records, self.writers, writer % self.writers))
     }
 
     /// Where an operation belongs and how long its batch is; `None` when there
     /// is no such operation.
     pub(crate) fn share(&self, number: u64) -> Option<Share> {
-        let (writer, n) = Deal::writer_of(number);
+        let (writer, n) = writer_of(number);
         let stream = writer / self.writers;
         if stream >= self.streams {
             return None;
@@ -143,6 +132,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::number::number;
 
     fn deal(streams: u32, writers: u32, batch: u32, records: Option<u64>) -> Deal {
         Deal {
@@ -156,9 +146,7 @@ mod tests {
     }
 
     fn operations(deal: &Deal, writer: u32) -> Vec<Share> {
-        (0..)
-            .map_while(|n| deal.share(Deal::number(writer, n)))
-            .collect()
+        (0..).map_while(|n| deal.share(number(writer, n))).collect()
     }
 
     proptest! {
@@ -186,7 +174,7 @@ mod tests {
                 prop_assert_eq!(dealt, records);
                 prop_assert!(shares.last().unwrap() - shares.first().unwrap() <= 1);
             }
-            prop_assert_eq!(deal.share(Deal::number(streams * writers, 0)), None);
+            prop_assert_eq!(deal.share(number(streams * writers, 0)), None);
         }
 
         #[test]
@@ -197,11 +185,6 @@ mod tests {
                 .map(|o| o.len)
                 .collect();
             prop_assert_eq!(deal.lengths(), Vec::from_iter(occurring));
-        }
-
-        #[test]
-        fn numbers_go_both_ways(writer: u32, n: u32) {
-            prop_assert_eq!(Deal::writer_of(Deal::number(writer, n)), (writer, n));
         }
 
         #[test]
@@ -221,7 +204,7 @@ mod tests {
     fn a_writer_bounded_by_time_never_runs_dry() {
         let deal = deal(2, 3, 7, None);
         assert_eq!(deal.lengths(), [7]);
-        let last = deal.share(Deal::number(5, u32::MAX));
+        let last = deal.share(number(5, u32::MAX));
         assert_eq!(last, Some(Share { stream: 1, len: 7 }));
     }
 

@@ -18,7 +18,8 @@ use target::{Conn, SqlFailure};
 use super::hex;
 use super::read::Reader;
 use super::schema;
-use super::walk::{Found, Problems, Walk};
+use super::walk::{Found, Walk};
+use crate::problems::Problems;
 use crate::{Step, Verified};
 
 /// Why chains could not be exported.

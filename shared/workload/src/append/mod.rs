@@ -24,14 +24,12 @@ pub mod chain;
 mod clean;
 mod deal;
 mod export;
-mod flight;
 mod hex;
 mod outcome;
 mod read;
 mod schema;
 mod session;
 mod sql;
-mod tries;
 mod verify;
 mod walk;
 
@@ -46,6 +44,7 @@ pub use export::{ExportError, ImportError, export, verify_exported};
 pub use session::Session;
 pub use verify::{stream_ids, verify_streams};
 
+use crate::number::number;
 use crate::{Attempt, AttemptEnd, Claim, Found, Said, Step, Verified, Workload};
 use attempt::Try;
 use chain::{Batch, Head};
@@ -171,7 +170,7 @@ impl Workload for Append {
     }
 
     fn operation(&self, writer: &mut Writer, n: u64) -> Option<Operation> {
-        let number = Deal::number(writer.index, u32::try_from(n).ok()?);
+        let number = number(writer.index, u32::try_from(n).ok()?);
         let share = self.deal.share(number)?;
         Some(Operation {
             number,

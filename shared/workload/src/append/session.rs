@@ -1,17 +1,11 @@
 //! What a connection brings to every attempt on it.
-//!
-//! A session is *unclean* from the moment before a BEGIN leaves until an answer
-//! says that the block has ended. An unclean session's next flight begins with
-//! ROLLBACK.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use plan::Isolation;
 use target::{Conn, SqlFailure};
 use tokio_postgres::Statement;
 use tokio_postgres::types::Type;
 
 use super::sql;
+use crate::block::Block;
 
 /// What is prepared on a connection, and whether a block may be open on it.
 #[derive(Debug)]
@@ -19,7 +13,7 @@ pub struct Session {
     pub(crate) read_head: Statement,
     pub(crate) read_slot: Statement,
     pub(crate) stepwise: Option<Stepwise>,
-    unclean: AtomicBool,
+    pub(crate) block: Block,
 }
 
 /// Statements that only awaited steps use.
@@ -71,25 +65,7 @@ impl Session {
             read_head,
             read_slot,
             stepwise,
-            unclean: AtomicBool::new(false),
+            block: Block::default(),
         })
-    }
-
-    /// What starts a transaction, and the number of statements in it. The
-    /// session is unclean from here.
-    pub(crate) fn begin(&self, isolation: Isolation) -> (String, usize) {
-        let after_error = self.unclean.swap(true, Ordering::Relaxed);
-        let statements = if after_error { 2 } else { 1 };
-        (sql::begin(isolation, after_error), statements)
-    }
-
-    /// Whether a block may be open on it.
-    pub(crate) fn is_unclean(&self) -> bool {
-        self.unclean.load(Ordering::Relaxed)
-    }
-
-    /// An answer says that the block has ended.
-    pub(crate) fn block_ended(&self) {
-        self.unclean.store(false, Ordering::Relaxed);
     }
 }

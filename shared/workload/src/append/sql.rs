@@ -2,8 +2,6 @@
 
 use std::fmt::Write;
 
-use plan::Isolation;
-
 use super::chain::{Batch, Hash, Record};
 use super::hex;
 
@@ -17,14 +15,6 @@ pub(crate) const MOVE_HEAD: &str =
 
 /// Reads what is at one place of a chain.
 pub(crate) const READ_SLOT: &str = "SELECT hash FROM records WHERE stream_id = $1 AND seq = $2";
-
-/// Starts a transaction. The level is always said, for a server's default may
-/// be any. `after_error` leaves the block of the attempt before, which may have
-/// failed.
-pub(crate) fn begin(isolation: Isolation, after_error: bool) -> String {
-    let rollback = if after_error { "ROLLBACK; " } else { "" };
-    format!("{rollback}BEGIN ISOLATION LEVEL {}", isolation.sql())
-}
 
 /// A multi-row INSERT with parameters: `$1` is the stream, then four for each
 /// record.

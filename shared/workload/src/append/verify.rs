@@ -9,7 +9,9 @@ use super::Append;
 use super::deal::{Deal, parse_header};
 use super::read::Reader;
 use super::schema;
-use super::walk::{Found, Problems, Run, Walk};
+use super::walk::{Found, Run, Walk};
+use crate::number::writer_of;
+use crate::problems::Problems;
 use crate::{Claim, Said, Step, Verified};
 
 /// Checks all streams of a rep. Reads only; can be repeated.
@@ -53,7 +55,7 @@ pub(crate) async fn verify(
         }
         for (op, run) in walk.runs() {
             let claimed = of_stream.binary_search_by_key(op, |claim| claim.op).is_ok();
-            if !claimed && !missing.contains(&Deal::writer_of(*op).0) {
+            if !claimed && !missing.contains(&writer_of(*op).0) {
                 let what = format!("operation {op} is here, and nobody reported it");
                 found.problems.at(id, run.seq, what);
             }
@@ -177,7 +179,7 @@ impl Findings {
 }
 
 fn writer(claim: &Claim) -> u32 {
-    Deal::writer_of(claim.op).0
+    writer_of(claim.op).0
 }
 
 /// Why a record is not what the deal gave to its operation, if it is not.

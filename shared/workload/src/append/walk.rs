@@ -6,40 +6,12 @@ use std::collections::BTreeMap;
 use super::chain::{self, Hash, Head};
 use super::deal::parse_header;
 use super::hex;
-
-/// Problems that are kept and printed; the rest is only counted.
-const KEPT: usize = 20;
-
-/// What was found to be wrong, one line each.
-#[derive(Debug, Default)]
-pub(crate) struct Problems {
-    lines: Vec<String>,
-    more: u64,
-}
+use crate::problems::Problems;
 
 impl Problems {
     /// Adds one about a place in a stream.
     pub(crate) fn at(&mut self, stream_id: i64, seq: i64, what: impl std::fmt::Display) {
         self.add(format!("stream {stream_id}, seq {seq}: {what}"));
-    }
-
-    /// Adds one line.
-    pub(crate) fn add(&mut self, line: String) {
-        if self.lines.len() < KEPT {
-            self.lines.push(line);
-        } else {
-            self.more += 1;
-        }
-    }
-
-    /// At most [`KEPT`] lines; the last one says how many were left out.
-    pub(crate) fn into_lines(mut self) -> Vec<String> {
-        if self.more > 0 {
-            self.lines.truncate(KEPT - 1);
-            self.lines
-                .push(format!("and {} more problems", self.more + 1));
-        }
-        self.lines
     }
 }
 
@@ -453,22 +425,5 @@ mod tests {
                 "stream 7, seq 1: prev_hash is not 32 bytes long",
             ]
         );
-    }
-
-    #[test]
-    fn twenty_problems_are_enough() {
-        let mut problems = Problems::default();
-        for seq in 0..20 {
-            problems.at(1, seq, "x");
-        }
-        assert_eq!(problems.into_lines().len(), 20);
-        let mut problems = Problems::default();
-        for seq in 0..25 {
-            problems.at(1, seq, "x");
-        }
-        let lines = problems.into_lines();
-        assert_eq!(lines.len(), 20);
-        assert_eq!(lines[18], "stream 1, seq 18: x");
-        assert_eq!(lines[19], "and 6 more problems");
     }
 }

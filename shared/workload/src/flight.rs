@@ -75,3 +75,22 @@ pub(crate) async fn send(conn: &Conn, sql: &str) -> Answer {
     }
     answer
 }
+
+/// Runs one statement as a transaction of its own; returns the rows it touched.
+pub(crate) async fn statement(conn: &Conn, sql: &str) -> Result<u64, SqlFailure> {
+    let answer = send(conn, sql).await.whole()?;
+    Ok(answer.counts.iter().sum())
+}
+
+/// Whether an error says that the transaction is rolled back even when it is
+/// the answer to COMMIT. Only classes that mean nothing else are listed; of all others the
+/// outcome is unknown, which costs a look-up and can do no harm.
+pub(crate) fn is_abort(failure: &SqlFailure) -> bool {
+    let state = failure.sqlstate.as_deref().unwrap_or_default();
+    let class = state.get(..2).unwrap_or_default();
+    !failure.outcome_unknown_at_commit()
+        && matches!(
+            class,
+            "0A" | "22" | "23" | "25" | "2D" | "40" | "42" | "44" | "54"
+        )
+}
