@@ -1,13 +1,18 @@
-//! A block of the file to its cells: inherit, take the product, fill in what
-//! is not said, and check what must hold between several parameters.
+//! A block of the file to its cells: inherit, take the product, and put the
+//! values of each point in the places of the workload's defaults. What must hold
+//! between several parameters is in `check`.
 
-use crate::cell::{AppendParams, Params, Placement, Retry, Threshold};
+use serde_json::{Map, Value};
+
+use crate::cell::{Params, Placement, Threshold};
+use crate::check::check;
 use crate::error::{Place, SweepError, grouped};
-use crate::file::{
-    AppendBlock, DEFAULTS, EITHER, MAX_CONNECTIONS, MAX_RECORDS, MAX_TRANSACTION_BYTES,
-};
+use crate::file::EITHER;
+use crate::keys::BlockFile;
+use crate::read::TAG;
 use crate::scalar::AnyAxis;
 use crate::tree::Node;
+use crate::workloads::Workload;
 
 /// Most cells of one sweep.
 pub(crate) const MAX_CELLS: usize = 10_000;
@@ -18,7 +23,7 @@ pub(crate) struct Draft {
     pub id: String,
     pub block: String,
     pub target: String,
-    pub params: AppendParams,
+    pub params: Params,
     pub reps: Option<u32>,
     pub raw: bool,
     pub thresholds: Vec<Threshold>,
@@ -45,28 +50,30 @@ pub(crate) fn refuse_both(block: &Node, place: &Place) -> Result<(), SweepError>
     Ok(())
 }
 
-/// The block with what it inherits: the members of `defaults` that it does not
-/// give itself, in front of its own. `retry` is inherited field by field.
-pub(crate) fn inherit(defaults: Option<&Node>, block: &Node) -> Node {
+/// The block with what it inherits: the members of `defaults` that its
+/// workload has and that it does not give itself, in front of its own. `retry`
+/// is inherited field by field.
+pub(crate) fn inherit(defaults: Option<&Node>, block: &Node, workload: Workload) -> Node {
+    merged(defaults, block, &|key| workload.has(key))
+}
+
+fn merged(defaults: Option<&Node>, block: &Node, has: &dyn Fn(&str) -> bool) -> Node {
     let Some(defaults) = defaults else {
         return block.clone();
     };
     let displaced = |key: &str| {
-        let other = EITHER.iter().find_map(|pair| match pair {
-            [one, other] if *one == key => Some(*other),
-            [one, other] if *other == key => Some(*one),
-            _ => None,
-        });
-        block.get(key).is_some() || other.is_some_and(|other| block.get(other).is_some())
+        let gives = |key: &str| block.get(key).is_some();
+        let rivals = EITHER.iter().filter(|pair| pair.contains(&key));
+        gives(key) || rivals.flatten().any(|rival| gives(rival))
     };
     let inherited = defaults
         .members()
         .iter()
-        .filter(|(key, _)| !displaced(key))
+        .filter(|(key, _)| has(key) && !displaced(key))
         .cloned();
     let own = block.members().iter().map(|(key, node)| {
         let node = match (key.as_str(), defaults.get(key)) {
-            ("retry", Some(inherited)) => inherit(Some(inherited), node),
+            ("retry", Some(inherited)) => merged(Some(inherited), node, &|_| true),
             _ => node.clone(),
         };
         (key.clone(), node)
@@ -76,8 +83,9 @@ pub(crate) fn inherit(defaults: Option<&Node>, block: &Node) -> Node {
 
 /// One block on its way to cells.
 pub(crate) struct Expansion<'a> {
+    pub workload: Workload,
     /// With what it inherits.
-    pub block: &'a AppendBlock,
+    pub block: &'a BlockFile,
     /// The same as a tree, for the order of its keys.
     pub merged: &'a Node,
     /// As it is written, to name places.
@@ -88,14 +96,14 @@ pub(crate) struct Expansion<'a> {
 }
 
 /// Which value each axis has at one point of the product.
-struct Point<'a> {
+pub(crate) struct Point<'a> {
     axes: &'a [(&'static str, &'a dyn AnyAxis)],
     indices: Vec<usize>,
 }
 
 impl Point<'_> {
     /// The index on the axis `key`; 0 where there is none.
-    fn on(&self, key: &str) -> usize {
+    pub(crate) fn on(&self, key: &str) -> usize {
         let axis = self.axes.iter().position(|(name, _)| *name == key);
         axis.map_or(0, |axis| self.indices[axis])
     }
@@ -148,26 +156,7 @@ impl Expansion<'_> {
     /// The axes that the block has, in the order of its keys. A target that is
     /// not written comes first.
     fn axes(&self) -> Vec<(&'static str, &dyn AnyAxis)> {
-        let block = self.block;
-        let mut axes: Vec<(&'static str, &dyn AnyAxis)> = vec![
-            ("target", &block.target),
-            ("writers", &block.writers),
-            ("streams", &block.streams),
-            ("batch", &block.batch),
-            ("records", &block.records),
-            ("measure_s", &block.measure_s),
-            ("warmup_s", &block.warmup_s),
-            ("payload_bytes", &block.payload_bytes),
-            ("placement", &block.placement),
-            ("trips", &block.trips),
-            ("isolation", &block.isolation),
-            ("retry.max_attempts", &block.retry.max_attempts),
-            ("retry.max_retries", &block.retry.max_retries),
-            ("retry.base_ms", &block.retry.base_ms),
-            ("retry.cap_ms", &block.retry.cap_ms),
-            ("retry.deadline_ms", &block.retry.deadline_ms),
-            ("abort_after_starved", &block.abort_after_starved),
-        ];
+        let mut axes = self.block.axes();
         axes.retain(|(_, axis)| axis.len() > 0);
         axes.sort_by_key(|(key, _)| position(self.merged, key));
         axes
@@ -175,160 +164,60 @@ impl Expansion<'_> {
 
     fn cell(&self, point: &Point<'_>, thresholds: &[Threshold]) -> Result<Draft, SweepError> {
         let block = self.block;
-        let params = self.params(point);
-        self.check(&params, point)?;
+        let params = self.params(point)?;
+        if let Err(refused) = check(&params) {
+            let place = self.place_of(refused.keys, point);
+            return Err(SweepError::at(place, refused.problem));
+        }
         let target = block.target.at(point.on("target"));
         Ok(Draft {
             id: point.id(self.name),
             block: self.name.to_owned(),
             target: target.map_or_else(String::new, |name| name.0.clone()),
             params,
-            reps: block.reps.as_ref().map(|reps| narrow(reps.0.0)),
+            reps: block.reps.as_ref().map(|reps| reps.0.0 as u32),
             raw: block.raw.as_ref().is_some_and(|raw| raw.0.0),
             thresholds: thresholds.to_vec(),
             target_place: self.place_of(&["target"], point),
         })
     }
 
-    fn params(&self, point: &Point<'_>) -> AppendParams {
-        let block = self.block;
-        let measure_s = block.measure_s.at(point.on("measure_s")).map(|s| s.0);
-        let records = block.records.at(point.on("records")).map(|n| n.0);
-        AppendParams {
-            writers: block
-                .writers
-                .at(point.on("writers"))
-                .map_or(DEFAULTS.writers, |n| narrow(n.0)),
-            streams: block
-                .streams
-                .at(point.on("streams"))
-                .map_or(DEFAULTS.streams, |n| narrow(n.0)),
-            batch: block
-                .batch
-                .at(point.on("batch"))
-                .map_or(DEFAULTS.batch, |n| narrow(n.0)),
-            records: match measure_s {
-                Some(_) => None,
-                None => records.or(DEFAULTS.records),
-            },
-            payload_bytes: block
-                .payload_bytes
-                .at(point.on("payload_bytes"))
-                .map_or(DEFAULTS.payload_bytes, |n| narrow(n.0)),
-            placement: block
-                .placement
-                .at(point.on("placement"))
-                .map_or(DEFAULTS.placement, |place| place.0.clone()),
-            trips: block
-                .trips
-                .at(point.on("trips"))
-                .map_or(DEFAULTS.trips, |word| word.0),
-            retry: self.retry(point),
-            isolation: block
-                .isolation
-                .at(point.on("isolation"))
-                .map_or(DEFAULTS.isolation, |word| word.0),
-            warmup_s: block
-                .warmup_s
-                .at(point.on("warmup_s"))
-                .map_or(DEFAULTS.warmup_s, |s| s.0),
-            measure_s,
-            abort_after_starved: block
-                .abort_after_starved
-                .at(point.on("abort_after_starved"))
-                .map_or(DEFAULTS.abort_after_starved, |n| narrow(n.0)),
-        }
-    }
-
-    fn retry(&self, point: &Point<'_>) -> Retry {
-        let retry = &self.block.retry;
-        let attempts = retry.max_attempts.at(point.on("retry.max_attempts"));
-        let retries = retry.max_retries.at(point.on("retry.max_retries"));
-        let deadline = retry.deadline_ms.at(point.on("retry.deadline_ms"));
-        Retry {
-            max_attempts: attempts
-                .map(|n| narrow(n.0))
-                .or(retries.map(|n| narrow(n.0 + 1)))
-                .unwrap_or(DEFAULTS.retry.max_attempts),
-            base_ms: retry
-                .base_ms
-                .at(point.on("retry.base_ms"))
-                .map_or(DEFAULTS.retry.base_ms, |ms| ms.0),
-            cap_ms: retry
-                .cap_ms
-                .at(point.on("retry.cap_ms"))
-                .map_or(DEFAULTS.retry.cap_ms, |ms| ms.0),
-            deadline_ms: deadline.and_then(|ms| ms.0).map(|ms| ms.0),
-            on: retry.on.iter().map(|state| state.0.0.clone()).collect(),
-        }
-    }
-
-    /// What must hold between several parameters.
-    fn check(&self, params: &AppendParams, point: &Point<'_>) -> Result<(), SweepError> {
-        let refuse = |keys: &[&str], problem: String| {
-            Err(SweepError::at(self.place_of(keys, point), problem))
+    /// The workload's defaults with the block's values in their places.
+    fn params(&self, point: &Point<'_>) -> Result<Params, SweepError> {
+        let mut params = self.workload.defaults().clone();
+        let mut retry = match params.remove("retry") {
+            Some(Value::Object(retry)) => retry,
+            _ => Map::new(),
         };
-        let (writers, streams) = (u64::from(params.writers), u64::from(params.streams));
-        if writers * streams > MAX_CONNECTIONS {
-            return refuse(
-                &["writers", "streams"],
-                format!(
-                    "{} writers x {} streams need {} connections; a cluster takes {}, so lower one of them",
-                    grouped(writers),
-                    grouped(streams),
-                    grouped(writers * streams),
-                    grouped(MAX_CONNECTIONS)
-                ),
-            );
+        let gives = |key: &str| point.axes.iter().any(|(axis, _)| *axis == key);
+        // A block gives one bound at most; the other's default gives way.
+        let count = self.workload.count_key();
+        if gives("measure_s") {
+            params.insert(count.to_owned(), Value::Null);
+        } else if gives(count) {
+            params.insert("measure_s".to_owned(), Value::Null);
+            params.insert("warmup_s".to_owned(), 0.0.into());
         }
-        // Rows need no check: the largest batch and the head are 101 of 3,000.
-        let bytes = u64::from(params.batch) * u64::from(params.payload_bytes);
-        if bytes > MAX_TRANSACTION_BYTES {
-            return refuse(
-                &["payload_bytes", "batch"],
-                format!(
-                    "batch {} x payload_bytes {} puts {} bytes into a transaction; it takes {} (10 MiB), so lower one of them",
-                    params.batch,
-                    grouped(params.payload_bytes.into()),
-                    grouped(bytes),
-                    grouped(MAX_TRANSACTION_BYTES)
-                ),
-            );
-        }
-        if let Some(records) = params.records {
-            if records < writers {
-                return refuse(
-                    &["records", "writers"],
-                    format!(
-                        "{} records leave some of {} writers without a share; give at least as many records as writers",
-                        grouped(records),
-                        grouped(writers)
-                    ),
-                );
-            }
-            if records * streams > MAX_RECORDS {
-                return refuse(
-                    &["records", "streams"],
-                    format!(
-                        "{} records x {} streams are {} in one rep; at most {}, so lower one of them",
-                        grouped(records),
-                        grouped(streams),
-                        grouped(records * streams),
-                        grouped(MAX_RECORDS)
-                    ),
-                );
+        for ((key, axis), index) in point.axes.iter().zip(&point.indices) {
+            let value = axis.json(*index);
+            match key.split_once('.') {
+                Some((_, "max_retries")) => {
+                    let attempts = value.as_u64().unwrap_or_default() + 1;
+                    retry.insert("max_attempts".to_owned(), attempts.into());
+                }
+                Some((_, field)) => _ = retry.insert(field.to_owned(), value),
+                None if *key == "target" => {}
+                None => _ = params.insert((*key).to_owned(), value),
             }
         }
-        let Retry {
-            base_ms, cap_ms, ..
-        } = params.retry;
-        if base_ms > cap_ms {
-            return refuse(
-                &["retry.base_ms", "retry.cap_ms"],
-                format!("base_ms {base_ms} is over cap_ms {cap_ms}; lower base_ms or raise cap_ms"),
-            );
-        }
-        Ok(())
+        let on = self.block.retry.on.iter().map(|state| state.0.0.clone());
+        retry.insert("on".to_owned(), on.collect());
+        params.insert("retry".to_owned(), Value::Object(retry));
+        params.insert(TAG.to_owned(), self.workload.name().into());
+        // Every key is a parameter and was read within its bounds, so this
+        // does not fail.
+        serde_json::from_value(Value::Object(params))
+            .map_err(|error| SweepError::at(&self.place, error.to_string()))
     }
 
     /// The place of the first of `keys` that the block itself gives, else of
@@ -380,11 +269,13 @@ impl Expansion<'_> {
 }
 
 /// What a reader of the plan should know about a cell, though it may run.
-pub(crate) fn notes(drafts: &[Draft]) -> Vec<String> {
+pub(crate) fn notes(drafts: &[&Draft]) -> Vec<String> {
     drafts
         .iter()
         .filter_map(|draft| {
-            let params = &draft.params;
+            let Params::Append(params) = &draft.params else {
+                return None;
+            };
             let share = params.share_of(0)?;
             (share < u64::from(params.batch)).then(|| {
                 format!(
@@ -412,18 +303,6 @@ fn position(node: &Node, key: &str) -> Option<(usize, Option<usize>)> {
     match key.split_once('.') {
         None => Some((rank(node, key)?, None)),
         Some((outer, inner)) => Some((rank(node, outer)?, rank(node.get(outer)?, inner))),
-    }
-}
-
-/// Every bound of the format lies within 32 bits where the plan has 32.
-fn narrow(value: u64) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
-}
-
-impl Draft {
-    /// The workload's parameters.
-    pub(crate) fn params(&self) -> Params {
-        Params::Append(self.params.clone())
     }
 }
 

@@ -2,18 +2,17 @@
 //! types, and what they say about keys and bounds is what the reader enforces.
 //!
 //! A key that is not given is an empty [`Axis`] or `None`; what it then means
-//! is in [`DEFAULTS`].
+//! is in `workloads`. The keys of blocks are in `keys`.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::cell::{AppendParams, Isolation, Placement, Retry, SplitTag, Trips};
+use crate::error::{SweepError, grouped};
 use crate::fleet::Fleet;
+use crate::keys::{BlockFile, BlockSchema, defaults_schema};
 use crate::scalar::{Axis, One};
 use crate::target::Address;
-use crate::value::{
-    Decimal, Figure, Flag, Host, Limit, Name, OrNull, Prose, Region, SqlState, Where, Whole, Word,
-};
+use crate::value::{Decimal, Figure, Host, Limit, Name, OrNull, Prose, Region, SqlState, Whole};
 
 /// Connections that a DSQL cluster takes.
 pub(crate) const MAX_CONNECTIONS: u64 = 10_000;
@@ -27,6 +26,18 @@ pub(crate) const MIN_PAYLOAD: u64 = 16;
 pub(crate) const MAX_PAYLOAD: u64 = 1_000_000;
 /// Records of one rep: what verification can still hold in memory.
 pub(crate) const MAX_RECORDS: u64 = 10_000_000;
+/// Products of one order.
+pub(crate) const MAX_ITEMS: u64 = 50;
+/// Rows that one product's stock may be split over.
+pub(crate) const MAX_STOCK_ROWS: u64 = 1_024;
+/// Rows that are made before each rep of orders and transfers: stock and
+/// accounts. One process makes them, and they are of no use to the next rep.
+pub(crate) const MAX_ROWS: u64 = 1_000_000;
+/// Pieces of a product, or units of a balance: a million times that many still
+/// fit 64 bits.
+pub(crate) const MAX_PIECES: u64 = 1_000_000_000_000;
+/// Scale of TPC-B: 10 million accounts, as many rows as an append's records.
+pub(crate) const MAX_SCALE: u64 = 100;
 /// Repetitions of a cell.
 pub(crate) const MAX_REPS: u64 = 1_000;
 /// The largest whole number that every JSON tool keeps exact.
@@ -49,32 +60,6 @@ pub(crate) type Reps = Whole<1, MAX_REPS>;
 pub(crate) type Workers = Whole<1, 1_000>;
 /// A Lambda has 1,024 file descriptors, and needs some for itself.
 pub(crate) type ConnectionsPerWorker = Whole<1, 900>;
-
-/// Repetitions where a block does not say.
-pub(crate) const DEFAULT_REPS: u32 = 3;
-
-/// What an append block means where it says nothing: the values of the
-/// hash-chain report.
-pub(crate) const DEFAULTS: AppendParams = AppendParams {
-    writers: 1,
-    streams: 1,
-    batch: 1,
-    records: Some(128),
-    payload_bytes: 100,
-    placement: Placement::Split(SplitTag::Split),
-    trips: Trips::Stepwise,
-    retry: Retry {
-        max_attempts: 25,
-        base_ms: 25.0,
-        cap_ms: 1000.0,
-        deadline_ms: None,
-        on: Vec::new(),
-    },
-    isolation: Isolation::RepeatableRead,
-    warmup_s: 0.0,
-    measure_s: None,
-    abort_after_starved: 3,
-};
 
 /// A sweep: what to run, on which targets, with which parameters.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -112,13 +97,18 @@ pub(crate) struct SweepFile {
     #[serde(default)]
     pub fleet: FleetFile,
     /// Values that every block inherits which does not give its own.
+    /// A block takes those that its workload has.
     #[schemars(schema_with = "defaults_schema")]
-    #[serde(default)]
-    pub defaults: AppendBlock,
+    // Read for its bounds alone: blocks are read again with what they inherit.
+    #[serde(rename = "defaults", default)]
+    _defaults: BlockFile,
     /// The matrix, block by block. Any scalar of a block may be a list: the
     /// block is the product of its lists, the last one fastest.
-    #[schemars(extend("minItems" = 1, "maxItems" = MAX_BLOCKS))]
-    pub blocks: Vec<Block>,
+    #[schemars(
+        with = "Vec<BlockSchema>",
+        extend("minItems" = 1, "maxItems" = MAX_BLOCKS)
+    )]
+    pub blocks: Vec<BlockFile>,
 }
 
 /// A database that blocks can run on. It has a `url`, a `secret` or `endpoints`.
@@ -134,10 +124,11 @@ pub(crate) struct SweepFile {
 pub(crate) struct TargetFile {
     /// What blocks, `--on NAME=URL` and reports call it.
     pub name: One<Name>,
-    /// `sim:PRESET`, `dsql://HOST[,HOST]`, `postgres://…` or `postgresql://…`.
+    /// `sim:PRESET`, `dsql://HOST[,HOST]`, `postgres://…` or `postgresql://…`;
+    /// null for a target that runs only where `--on NAME=URL` gives it one.
     #[serde(default)]
-    #[schemars(with = "One<Address>")]
-    pub url: Option<One<Address>>,
+    #[schemars(with = "One<OrNull<Address>>")]
+    pub url: Option<One<OrNull<Address>>>,
     /// Name or ARN of a secret in AWS Secrets Manager that holds the URL.
     #[serde(default)]
     #[schemars(with = "One<Prose>")]
@@ -200,77 +191,6 @@ pub(crate) struct LimitsFile {
     pub dpu: Option<One<Decimal<1, 1_000_000_000_000>>>,
 }
 
-/// A block of the matrix; `workload` says of which workload.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(tag = "workload")]
-pub(crate) enum Block {
-    /// Chained records: one transaction reads a stream's head, inserts `batch`
-    /// records that link to it, and moves it.
-    Append(Box<AppendBlock>),
-}
-
-/// The keys of an append block.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, expecting = "an object")]
-#[schemars(extend(
-    // The container's default makes every key optional; a block needs a name.
-    "required" = ["name"],
-    "not" = {"required": ["records", "measure_s"]}
-))]
-pub(crate) struct AppendBlock {
-    /// Name of the block; ids of cells begin with it.
-    #[schemars(with = "One<Name>")]
-    pub name: Option<One<Name>>,
-    /// Names of the targets to run on; `default` is the sweep's preset, or
-    /// what `--on URL` puts in its place.
-    pub target: Axis<Name>,
-    /// Concurrent writers per stream, each on a connection of its own.
-    #[schemars(extend("default" = DEFAULTS.writers))]
-    pub writers: Axis<Whole<1, MAX_CONNECTIONS>>,
-    /// Independent chains.
-    #[schemars(extend("default" = DEFAULTS.streams))]
-    pub streams: Axis<Whole<1, MAX_CONNECTIONS>>,
-    /// Records in one transaction.
-    #[schemars(extend("default" = DEFAULTS.batch))]
-    pub batch: Axis<Whole<1, MAX_BATCH>>,
-    /// Records per stream and rep, shared out over the stream's writers.
-    /// Excludes `measure_s`.
-    #[schemars(extend("default" = DEFAULTS.records))]
-    pub records: Axis<Whole<1, MAX_RECORDS>>,
-    /// Seconds of the measured window, instead of a number of records.
-    pub measure_s: Axis<Decimal<100, 43_200_000>>,
-    /// Seconds of load before the window opens.
-    #[schemars(extend("default" = 0))]
-    pub warmup_s: Axis<Decimal<0, 3_600_000>>,
-    /// Bytes of one record's payload.
-    #[schemars(extend("default" = DEFAULTS.payload_bytes))]
-    pub payload_bytes: Axis<Whole<MIN_PAYLOAD, MAX_PAYLOAD>>,
-    /// Where writers connect: `split` (writer i on endpoint i mod n), `first`,
-    /// or the name of one endpoint.
-    #[schemars(extend("default" = "split"))]
-    pub placement: Axis<Where>,
-    /// How the statements of a transaction travel.
-    #[schemars(extend("default" = "stepwise"))]
-    pub trips: Axis<Word<Trips>>,
-    /// Isolation level of the transactions.
-    #[schemars(extend("default" = "repeatable_read"))]
-    pub isolation: Axis<Word<Isolation>>,
-    /// When and how a failed attempt is tried again.
-    pub retry: RetryFile,
-    /// Starved appends, over the whole rep, that abort it.
-    #[schemars(extend("default" = DEFAULTS.abort_after_starved))]
-    pub abort_after_starved: Axis<Whole<1, 1_000_000>>,
-    /// Repetitions of every cell.
-    #[schemars(with = "One<Reps>", extend("default" = DEFAULT_REPS))]
-    pub reps: Option<One<Reps>>,
-    /// Keep one row per operation in `ops.jsonl`.
-    #[schemars(with = "One<Flag>", extend("default" = false))]
-    pub raw: Option<One<Flag>>,
-    /// Limits on figures of the merged results; a broken one fails the run.
-    pub thresholds: Vec<ThresholdFile>,
-}
-
 /// When and how a failed attempt is tried again. Pauses have full jitter: each
 /// is drawn between nothing and its bound, which doubles from `base_ms` up to
 /// `cap_ms`.
@@ -284,19 +204,15 @@ pub(crate) struct AppendBlock {
 #[schemars(extend("not" = {"required": ["max_attempts", "max_retries"]}))]
 pub(crate) struct RetryFile {
     /// Attempts of one operation, the first included. Excludes `max_retries`.
-    #[schemars(extend("default" = DEFAULTS.retry.max_attempts))]
     pub max_attempts: Axis<Whole<1, MAX_ATTEMPTS>>,
     /// Attempts after the first. Excludes `max_attempts`.
     pub max_retries: Axis<Whole<0, MAX_RETRIES>>,
     /// Bound of the first pause in milliseconds.
-    #[schemars(extend("default" = 25))]
     pub base_ms: Axis<Decimal<0, MINUTE_US>>,
     /// Bound of every pause in milliseconds; not under `base_ms`.
-    #[schemars(extend("default" = 1000))]
     pub cap_ms: Axis<Decimal<0, MINUTE_US>>,
     /// Milliseconds from an operation's planned start after which it is given
     /// up; null for none.
-    #[schemars(extend("default" = null))]
     pub deadline_ms: Axis<OrNull<Decimal<1_000, HOUR_US>>>,
     /// SQLSTATEs to try again, beside those that the workload itself counts as
     /// a lost race. A list, not an axis.
@@ -325,24 +241,15 @@ pub(crate) struct ThresholdFile {
     pub max: Option<One<Limit>>,
 }
 
-/// Keys that mean the same thing: a block's own displaces the inherited other.
-pub(crate) const EITHER: &[[&str; 2]] =
-    &[["records", "measure_s"], ["max_attempts", "max_retries"]];
-
-/// A block's keys without those that cannot be inherited.
-fn defaults_schema(generator: &mut SchemaGenerator) -> Schema {
-    let mut schema = AppendBlock::json_schema(generator);
-    let object = schema.ensure_object();
-    object.remove("required");
-    object.remove("title");
-    if let Some(properties) = object.get_mut("properties").and_then(|p| p.as_object_mut()) {
-        properties.remove("name");
-        for property in properties.values_mut() {
-            // What is not given here is given by the block's own default.
-            if let Some(property) = property.as_object_mut() {
-                property.remove("default");
-            }
-        }
-    }
-    schema
+/// Refuses a list of the file that is too long.
+pub(crate) fn too_many(what: &str, count: usize, most: usize) -> SweepError {
+    let (count, most) = (grouped(count as u64), grouped(most as u64));
+    SweepError::at(what, format!("{count} of them; at most {most}"))
 }
+
+/// Keys that mean the same thing: a block's own displaces the inherited other.
+pub(crate) const EITHER: &[[&str; 2]] = &[
+    ["records", "measure_s"],
+    ["operations", "measure_s"],
+    ["max_attempts", "max_retries"],
+];

@@ -47,11 +47,14 @@
 mod append;
 mod block;
 mod cell;
+mod check;
 mod error;
 mod estimate;
 mod figures;
 mod file;
 mod fleet;
+mod keys;
+mod named;
 mod prices;
 mod read;
 mod scalar;
@@ -62,6 +65,7 @@ mod sweep;
 mod target;
 mod tree;
 mod value;
+mod workloads;
 
 pub use append::{AppendArgs, append_cell};
 pub use cell::*;

@@ -1,52 +1,22 @@
 //! From the tree to the file's types: a serde deserializer whose errors carry
 //! the place and are worded for the one who wrote the file.
 //!
-//! Keys, bounds and words are declared once, on the types in [`crate::file`]
-//! and [`crate::value`]; this reader knows nothing of the format but one
-//! thing: an object that is read as an enum names its variant under
-//! [`TAG`]. Null is a value like any other here, not an absent key.
+//! Keys, bounds and words are declared once, on the types in [`crate::file`],
+//! [`crate::keys`] and [`crate::value`]; this reader knows nothing of the
+//! format. Null is a value like any other here, not an absent key.
 
 use std::fmt::{self, Display};
 
 use serde::de::{
-    DeserializeSeed, Deserializer, EnumAccess, Error, Expected, IntoDeserializer, MapAccess,
-    SeqAccess, Unexpected, VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, Error, Expected, IntoDeserializer, MapAccess, SeqAccess,
+    Unexpected, Visitor,
 };
 
-use crate::error::{Place, SweepError, nearest, one_of, quote};
+use crate::error::{Place, SweepError, nearest};
 use crate::tree::Node;
 
 /// The key that says which workload a block is of.
 pub(crate) const TAG: &str = "workload";
-
-/// Keys that people look for in vain, and what to write instead.
-const ELSEWHERE: &[(&str, &str)] = &[
-    (
-        "concurrency",
-        "an append block says `writers` (per stream) and `streams`",
-    ),
-    (
-        "rate",
-        "an append block is a closed loop; its bound is `records` or `measure_s`",
-    ),
-    (
-        "arrivals",
-        "an append block is a closed loop; its bound is `records` or `measure_s`",
-    ),
-    (
-        "appends_per_writer",
-        "give `records`, which is per stream and shared by its writers",
-    ),
-    (
-        "max_attempts",
-        "it is a field of `retry`: \"retry\": {\"max_attempts\": 25}",
-    ),
-    (
-        "max_retries",
-        "it is a field of `retry`: \"retry\": {\"max_retries\": 24}",
-    ),
-    ("workload", "every block names its own"),
-];
 
 /// Reads `node`, which is at `place`, as a `T`.
 pub(crate) fn read<'a, T: serde::Deserialize<'a>>(
@@ -56,7 +26,6 @@ pub(crate) fn read<'a, T: serde::Deserialize<'a>>(
     T::deserialize(Reader {
         node,
         place: place.clone(),
-        without: None,
     })
     .map_err(|fault| SweepError::at(fault.place.unwrap_or_default(), fault.problem))
 }
@@ -124,20 +93,10 @@ impl Error for Fault {
         Fault::custom(format_args!("must be {accepted}, not {kind}"))
     }
 
-    fn unknown_variant(variant: &str, known: &'static [&'static str]) -> Fault {
-        Fault::custom(format_args!(
-            "{} is not known; use {}",
-            quote(variant),
-            one_of(known)
-        ))
-    }
-
     fn unknown_field(key: &str, known: &'static [&'static str]) -> Fault {
-        let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == key);
-        let remedy = match (elsewhere, nearest(key, known)) {
-            (Some((_, remedy)), _) => (*remedy).to_owned(),
-            (None, Some(near)) => format!("did you mean `{near}`?"),
-            (None, None) => format!("known here: {}", known.join(", ")),
+        let remedy = match nearest(key, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known here: {}", known.join(", ")),
         };
         Fault::about(key, format!("unknown key; {remedy}"))
     }
@@ -151,18 +110,6 @@ impl Error for Fault {
 struct Reader<'a> {
     node: &'a Node,
     place: Place,
-    /// A member that was read already.
-    without: Option<&'static str>,
-}
-
-impl<'de> Reader<'de> {
-    fn new(node: &'de Node, place: Place) -> Reader<'de> {
-        Reader {
-            node,
-            place,
-            without: None,
-        }
-    }
 }
 
 impl<'de> Deserializer<'de> for Reader<'de> {
@@ -187,7 +134,6 @@ impl<'de> Deserializer<'de> for Reader<'de> {
             Node::Object(members) => visitor.visit_map(Members {
                 members,
                 next: 0,
-                without: self.without,
                 place: &place,
             }),
         }
@@ -221,90 +167,9 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         }
     }
 
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        let place = self.place.clone();
-        let Node::Object(_) = self.node else {
-            return self.deserialize_map(NotAnObject(std::marker::PhantomData::<V::Value>));
-        };
-        match self.node.get(TAG) {
-            Some(Node::Text(tag)) => visitor.visit_enum(Tagged { tag, reader: self }),
-            Some(_) => Err(Fault::about(TAG, format!("must be {}", one_of(variants)))),
-            None => Err(Fault::about(
-                TAG,
-                format!("missing; give {}", one_of(variants)),
-            )),
-        }
-        .map_err(|fault| fault.at(&place))
-    }
-
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
-        unit unit_struct seq tuple tuple_struct map identifier ignored_any
-    }
-}
-
-/// Words the error for something else than an object where a tagged object
-/// must stand; every visit of it fails.
-struct NotAnObject<T>(std::marker::PhantomData<T>);
-
-impl<T> Visitor<'_> for NotAnObject<T> {
-    type Value = T;
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an object with `{TAG}`")
-    }
-}
-
-/// An object whose variant is named by its member [`TAG`].
-struct Tagged<'a> {
-    tag: &'a str,
-    reader: Reader<'a>,
-}
-
-impl<'de> EnumAccess<'de> for Tagged<'de> {
-    type Error = Fault;
-    type Variant = Reader<'de>;
-
-    fn variant_seed<S: DeserializeSeed<'de>>(
-        self,
-        seed: S,
-    ) -> Result<(S::Value, Reader<'de>), Fault> {
-        let variant = seed
-            .deserialize(IntoDeserializer::<Fault>::into_deserializer(self.tag))
-            .map_err(|fault| fault.at(&self.reader.place.key(TAG)))?;
-        let rest = Reader {
-            without: Some(TAG),
-            ..self.reader
-        };
-        Ok((variant, rest))
-    }
-}
-
-impl<'de> VariantAccess<'de> for Reader<'de> {
-    type Error = Fault;
-
-    fn unit_variant(self) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Fault> {
-        seed.deserialize(self)
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
-        self.deserialize_any(visitor)
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        self.deserialize_any(visitor)
+        unit unit_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 
@@ -324,16 +189,18 @@ impl<'de> SeqAccess<'de> for Elements<'de, '_> {
             return Ok(None);
         };
         let place = self.place.index(index);
-        seed.deserialize(Reader::new(node, place.clone()))
-            .map(Some)
-            .map_err(|fault| fault.at(&place))
+        seed.deserialize(Reader {
+            node,
+            place: place.clone(),
+        })
+        .map(Some)
+        .map_err(|fault| fault.at(&place))
     }
 }
 
 struct Members<'a, 'p> {
     members: &'a [(String, Node)],
     next: usize,
-    without: Option<&'static str>,
     place: &'p Place,
 }
 
@@ -344,25 +211,24 @@ impl<'de> MapAccess<'de> for Members<'de, '_> {
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, Fault> {
-        while let Some((key, _)) = self.members.get(self.next) {
-            if self.members[..self.next].iter().any(|(k, _)| k == key) {
-                let twice = "the key is there twice; keep one".to_owned();
-                return Err(Fault::about(key, twice));
-            }
-            if self.without == Some(key.as_str()) {
-                self.next += 1;
-                continue;
-            }
-            return seed.deserialize(key.as_str().into_deserializer()).map(Some);
+        let Some((key, _)) = self.members.get(self.next) else {
+            return Ok(None);
+        };
+        if self.members[..self.next].iter().any(|(k, _)| k == key) {
+            let twice = "the key is there twice; keep one".to_owned();
+            return Err(Fault::about(key, twice));
         }
-        Ok(None)
+        seed.deserialize(key.as_str().into_deserializer()).map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
         let (key, node) = &self.members[self.next];
         self.next += 1;
         let place = self.place.key(key);
-        seed.deserialize(Reader::new(node, place.clone()))
-            .map_err(|fault| fault.at(&place))
+        seed.deserialize(Reader {
+            node,
+            place: place.clone(),
+        })
+        .map_err(|fault| fault.at(&place))
     }
 }

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde_json::Value;
 
 use crate::error::{grouped, quote};
 
@@ -46,6 +47,10 @@ pub(crate) trait Scalar: Sized + PartialEq {
     }
     /// As it stands in a cell's id.
     fn label(&self) -> String;
+    /// As it stands among a cell's parameters.
+    fn json(&self) -> Value {
+        Value::String(self.label())
+    }
     /// Its schema.
     fn schema(generator: &mut SchemaGenerator) -> Schema;
 }
@@ -85,6 +90,7 @@ impl<T> Axis<T> {
 pub(crate) trait AnyAxis {
     fn len(&self) -> usize;
     fn label(&self, index: usize) -> String;
+    fn json(&self, index: usize) -> Value;
 }
 
 impl<T: Scalar> AnyAxis for Axis<T> {
@@ -93,6 +99,9 @@ impl<T: Scalar> AnyAxis for Axis<T> {
     }
     fn label(&self, index: usize) -> String {
         self.0.get(index).map(T::label).unwrap_or_default()
+    }
+    fn json(&self, index: usize) -> Value {
+        self.0.get(index).map(T::json).unwrap_or_default()
     }
 }
 

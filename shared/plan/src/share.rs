@@ -68,14 +68,7 @@ impl Cell {
     /// Every parameter, defaults included, as one flat object: what
     /// `summary.json` calls `params`.
     pub fn params_json(&self) -> Map<String, Value> {
-        // Plain data of ours with string keys: it always serialises.
-        match serde_json::to_value(&self.params) {
-            Ok(Value::Object(mut map)) => {
-                map.remove(TAG);
-                map
-            }
-            _ => Map::new(),
-        }
+        self.params.json()
     }
 }
 
@@ -107,6 +100,18 @@ impl Params {
             Params::Append(_) => "append",
             Params::OrderTransfer(_) => "order_transfer",
             Params::Tpcb(_) => "tpcb",
+        }
+    }
+
+    /// Every parameter by its name.
+    pub(crate) fn json(&self) -> Map<String, Value> {
+        // Plain data of ours with string keys: it always serialises.
+        match serde_json::to_value(self) {
+            Ok(Value::Object(mut map)) => {
+                map.remove(TAG);
+                map
+            }
+            _ => Map::new(),
         }
     }
 
@@ -229,7 +234,7 @@ impl Retry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::DEFAULTS;
+    use crate::workloads::APPEND;
 
     fn params(writers: u32, streams: u32, batch: u32, records: Option<u64>) -> AppendParams {
         AppendParams {
@@ -237,7 +242,7 @@ mod tests {
             streams,
             batch,
             records,
-            ..DEFAULTS
+            ..APPEND
         }
     }
 
@@ -305,12 +310,12 @@ mod tests {
 
     #[test]
     fn pauses_double_to_the_cap() {
-        let bounds: Vec<f64> = (1..=8).map(|n| DEFAULTS.retry.pause_bound_ms(n)).collect();
+        let bounds: Vec<f64> = (1..=8).map(|n| APPEND.retry.pause_bound_ms(n)).collect();
         assert_eq!(
             bounds,
             [25.0, 50.0, 100.0, 200.0, 400.0, 800.0, 1000.0, 1000.0]
         );
-        assert_eq!(DEFAULTS.retry.pause_bound_ms(u32::MAX), 1000.0);
-        assert_eq!(DEFAULTS.retry.pause_bound_ms(0), 25.0);
+        assert_eq!(APPEND.retry.pause_bound_ms(u32::MAX), 1000.0);
+        assert_eq!(APPEND.retry.pause_bound_ms(0), 25.0);
     }
 }

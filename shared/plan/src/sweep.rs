@@ -4,19 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::{Draft, Expansion, MAX_CELLS, inherit, notes, refuse_both};
 use crate::cell::Cell;
-use crate::error::{Place, SweepError, grouped, nearest, one_of, quote};
-use crate::file::{
-    Block, DEFAULT_REPS, MAX_BLOCKS, MAX_TARGETS, Reps, Seed, SweepFile, TargetFile, Workers,
-};
+use crate::error::{Place, SweepError, grouped, nearest, one_of};
+use crate::file::{MAX_BLOCKS, Reps, Seed, SweepFile, Workers, too_many};
 use crate::fleet::Fleet;
-use crate::read::read;
+use crate::keys::{BlockFile, check_keys, workload_of};
+use crate::named::{DEFAULT_TARGET, Named, check_targets, resolve, targets};
+use crate::read::{TAG, read};
 use crate::scalar::{Axis, Raw, check};
-use crate::target::{Address, AddressKind, TargetSpec};
+use crate::target::{AddressKind, TargetSpec};
 use crate::tree::Node;
 use crate::value::Name;
-
-/// The name by which a block picks the sweep's default target.
-pub(crate) const DEFAULT_TARGET: &str = "default";
+use crate::workloads::{DEFAULT_REPS, Workload};
 
 /// A sweep file that was read and found good; [`Sweep::plan`] puts it on
 /// targets.
@@ -26,7 +24,7 @@ pub struct Sweep {
     about: Option<String>,
     preset: Option<String>,
     seed: u64,
-    targets: Vec<TargetSpec>,
+    targets: Vec<Named>,
     fleet: Fleet,
     drafts: Vec<Draft>,
 }
@@ -76,16 +74,12 @@ pub fn parse(text: &str) -> Result<Sweep, SweepError> {
 }
 
 pub(crate) fn from_tree(tree: &Node) -> Result<Sweep, SweepError> {
+    let blocks = tree.get("blocks").map_or(&[][..], Node::elements);
+    let defaults = tree.get("defaults");
+    let workloads = workloads(blocks, defaults)?;
     // The first reading checks every value where it is written; the second,
     // below, reads each block again with what it inherits.
     let file: SweepFile = read(tree, &Place::top())?;
-    let defaults = tree.get("defaults");
-    if file.defaults.name.is_some() {
-        return Err(SweepError::at(
-            "defaults.name",
-            "a name is not inherited; give every block its own",
-        ));
-    }
     if let Some(defaults) = defaults {
         refuse_both(defaults, &Place::from("defaults"))?;
     }
@@ -99,17 +93,16 @@ pub(crate) fn from_tree(tree: &Node) -> Result<Sweep, SweepError> {
     if file.blocks.is_empty() {
         return Err(SweepError::at("blocks", "empty; give at least one block"));
     }
-    let blocks = tree.get("blocks").map_or(&[][..], Node::elements);
     if blocks.len() > MAX_BLOCKS {
         return Err(too_many("blocks", blocks.len(), MAX_BLOCKS));
     }
     let mut names: Vec<String> = Vec::new();
     let mut drafts = Vec::new();
-    for (i, own) in blocks.iter().enumerate() {
+    for (i, (own, workload)) in blocks.iter().zip(workloads).enumerate() {
         let place = Place::from("blocks").index(i);
         refuse_both(own, &place)?;
-        let merged = inherit(defaults, own);
-        let Block::Append(mut block) = read(&merged, &place)?;
+        let merged = inherit(defaults, own, workload);
+        let mut block: BlockFile = read(&merged, &place)?;
         let Some(name) = block.name.as_ref().map(|name| name.0.0.clone()) else {
             return Err(SweepError::at(
                 place.key("name"),
@@ -126,6 +119,7 @@ pub(crate) fn from_tree(tree: &Node) -> Result<Sweep, SweepError> {
             block.target = Axis::of(everywhere.clone());
         }
         let expansion = Expansion {
+            workload,
             block: &block,
             merged: &merged,
             own,
@@ -156,121 +150,35 @@ pub(crate) fn from_tree(tree: &Node) -> Result<Sweep, SweepError> {
     })
 }
 
-fn too_many(what: &str, count: usize, most: usize) -> SweepError {
-    let (count, most) = (grouped(count as u64), grouped(most as u64));
-    SweepError::at(what, format!("{count} of them; at most {most}"))
-}
-
-/// The named targets of the file.
-fn targets(files: Option<&[TargetFile]>) -> Result<Vec<TargetSpec>, SweepError> {
-    let Some(files) = files else {
-        return Ok(Vec::new());
+/// The workload of every block, once the keys of the blocks and of `defaults`
+/// are found to be theirs. Of a block that is no object nothing is said here:
+/// reading the file will.
+fn workloads(blocks: &[Node], defaults: Option<&Node>) -> Result<Vec<Workload>, SweepError> {
+    let mut workloads = Vec::new();
+    for (i, block) in blocks.iter().enumerate() {
+        let place = Place::from("blocks").index(i);
+        if let Some(workload) = workload_of(block, &place)? {
+            check_keys(block, &place, &[workload])?;
+            workloads.push(workload);
+        }
+    }
+    let Some(defaults) = defaults else {
+        return Ok(workloads);
     };
-    if files.is_empty() {
-        return Err(SweepError::at(
-            "targets",
-            "empty; give at least one target, or leave the key out",
-        ));
-    }
-    if files.len() > MAX_TARGETS {
-        return Err(too_many("targets", files.len(), MAX_TARGETS));
-    }
-    let mut specs: Vec<TargetSpec> = Vec::new();
-    for (i, file) in files.iter().enumerate() {
-        let place = Place::from("targets").index(i);
-        let name = file.name.0.0.clone();
-        if name == DEFAULT_TARGET {
-            return Err(SweepError::at(
-                place.key("name"),
-                "`default` means the sweep's preset; give another name",
-            ));
-        }
-        if let Some(first) = specs.iter().position(|spec| spec.name == name) {
-            return Err(SweepError::at(
-                place.key("name"),
-                format!("{name:?} is the name of targets[{first}] as well; give another"),
-            ));
-        }
-        let (key, address) = address(file).map_err(|problem| SweepError::at(&place, problem))?;
-        let mut spec = TargetSpec::new(name, address, place.key(key));
-        spec.network = file.network.as_ref().map(|network| network.0.0.clone());
-        if !file.regions.values().is_empty() {
-            spec.regions = regions(file, &spec.address)
-                .map_err(|problem| SweepError::at(place.key("regions"), problem))?;
-        }
-        specs.push(spec);
-    }
-    Ok(specs)
-}
-
-/// The address of a target and the key that gave it.
-fn address(file: &TargetFile) -> Result<(&'static str, Address), String> {
-    let hosts = file.endpoints.values();
-    match (&file.url, &file.secret, hosts) {
-        (Some(url), None, []) => Ok(("url", url.0.clone())),
-        (None, Some(secret), []) => Ok(("secret", Address::secret(&secret.0.0))),
-        (None, None, [_, ..]) => {
-            let hosts: Vec<&str> = hosts.iter().map(|host| host.0.as_str()).collect();
-            Address::parse(&format!("dsql://{}", hosts.join(",")))
-                .map(|address| ("endpoints", address))
-        }
-        (None, None, []) => Err("no address; give `url`, `secret` or `endpoints`".to_owned()),
-        _ => Err("more than one address; give one of `url`, `secret` and `endpoints`".to_owned()),
-    }
-}
-
-/// The regions that a target gives: one for each endpoint, or one for all.
-fn regions(file: &TargetFile, address: &Address) -> Result<Vec<String>, String> {
-    let given: Vec<String> = file.regions.values().iter().map(|r| r.0.clone()).collect();
-    match (given.len(), address.hosts().len()) {
-        // Of other targets the number of endpoints is not known from here.
-        (1, _) | (_, 0) => Ok(given),
-        (given, hosts) if given != hosts => Err(format!(
-            "{given} regions for {hosts} endpoints; give one for each, or one for all"
-        )),
-        _ => Ok(given),
-    }
-}
-
-/// Every target that a block picks is there, and every one that is there is
-/// picked.
-fn check_targets(
-    targets: &[TargetSpec],
-    drafts: &[Draft],
-    has_preset: bool,
-) -> Result<(), SweepError> {
-    let mut known: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-    known.push(DEFAULT_TARGET);
-    if let Some(draft) = drafts.iter().find(|d| !known.contains(&d.target.as_str())) {
-        let near = nearest(&draft.target, &known)
-            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        return Err(SweepError::at(
-            &draft.target_place,
-            format!(
-                "no target is named {:?}; the sweep has {}{near}",
-                draft.target,
-                one_of(&known)
-            ),
-        ));
-    }
-    let idle = targets
-        .iter()
-        .position(|target| !drafts.iter().any(|draft| draft.target == target.name));
-    match idle {
-        None => Ok(()),
-        Some(i) => {
-            let remedy = match has_preset {
-                true => {
-                    "name it in a block's `target`, or leave out `preset` so that blocks run on every target"
-                }
-                false => "name it in a block's `target`, or leave it out",
-            };
-            Err(SweepError::at(
-                Place::from("targets").index(i),
-                format!("no block runs on {:?}; {remedy}", targets[i].name),
-            ))
+    let place = Place::from("defaults");
+    for key in ["name", TAG] {
+        if defaults.get(key).is_some() {
+            let problem = format!("a {key} is not inherited; give every block its own");
+            return Err(SweepError::at(place.key(key), problem));
         }
     }
+    let all = Workload::all();
+    let takers = match workloads.is_empty() {
+        true => all.as_slice(),
+        false => workloads.as_slice(),
+    };
+    check_keys(defaults, &place, takers)?;
+    Ok(workloads)
 }
 
 impl Sweep {
@@ -302,17 +210,43 @@ impl Sweep {
                 .map_err(|problem| SweepError::at("--workers", problem))?;
             fleet.workers = workers;
         }
-        let (default, named) = self.resolve(&overrides.on)?;
         let uses = |name: &str| self.drafts.iter().find(|draft| draft.target == name);
+        let uses_default = uses(DEFAULT_TARGET).is_some();
+        let preset = self.preset.as_deref();
+        let (default, named) = resolve(preset, &self.targets, uses_default, &overrides.on)?;
         if let (None, Some(draft)) = (&default, uses(DEFAULT_TARGET)) {
             return Err(SweepError::at(
                 &draft.target_place,
                 "no target to run on; give the sweep a `preset` such as \"us-pair-workstation\", or `targets`, or say --on URL",
             ));
         }
-        let default = default.filter(|_| uses(DEFAULT_TARGET).is_some());
-        let cells = self
+        let default = default.filter(|_| uses_default);
+        let (absent, named): (Vec<Named>, Vec<Named>) =
+            named.into_iter().partition(|target| target.spec.is_none());
+        let (left_out, drafts): (Vec<&Draft>, Vec<&Draft>) = self
             .drafts
+            .iter()
+            .partition(|draft| absent.iter().any(|target| target.name == draft.target));
+        if let ([], Some(draft)) = (drafts.as_slice(), left_out.first()) {
+            return Err(SweepError::at(
+                &draft.target_place,
+                format!(
+                    "no cell has a target with an address; say --on {}=URL",
+                    draft.target
+                ),
+            ));
+        }
+        let mut notes = notes(&drafts);
+        for Named { name, .. } in &absent {
+            let cells = left_out
+                .iter()
+                .filter(|draft| draft.target == *name)
+                .count();
+            notes.push(format!(
+                "target {name} has no address, so its cells ({cells}) are left out; --on {name}=URL runs them"
+            ));
+        }
+        let cells = drafts
             .iter()
             .map(|draft| Cell {
                 id: draft.id.clone(),
@@ -321,7 +255,7 @@ impl Sweep {
                     Some(target) if draft.target == DEFAULT_TARGET => target.name.clone(),
                     _ => draft.target.clone(),
                 },
-                params: draft.params(),
+                params: draft.params.clone(),
                 reps: overrides.reps.or(draft.reps).unwrap_or(DEFAULT_REPS),
                 raw: draft.raw,
                 thresholds: draft.thresholds.clone(),
@@ -331,91 +265,15 @@ impl Sweep {
             name: self.name.clone(),
             about: self.about.clone(),
             seed,
-            targets: default.into_iter().chain(named).collect(),
+            targets: default
+                .into_iter()
+                .chain(named.into_iter().filter_map(|target| target.spec))
+                .collect(),
             fleet,
             cells,
-            notes: notes(&self.drafts),
+            notes,
         })
     }
-
-    /// The default target, where there is one, and the named ones, after
-    /// `--on`.
-    fn resolve(&self, on: &[String]) -> Result<(Option<TargetSpec>, Vec<TargetSpec>), SweepError> {
-        let mut default = self
-            .preset
-            .as_ref()
-            .map(|preset| default_target(Address::simulator(preset), "preset".into()));
-        let mut named = self.targets.clone();
-        let mut replaced: Vec<String> = Vec::new();
-        for given in on {
-            let (name, address) = self.override_of(given)?;
-            if replaced.contains(&name) {
-                return Err(SweepError::at(
-                    "--on",
-                    format!("target `{name}` is given twice; keep one"),
-                ));
-            }
-            match named.iter_mut().find(|target| target.name == name) {
-                // What the file says about the way and the regions holds for
-                // its own address.
-                Some(target) => *target = TargetSpec::new(name.clone(), address, "--on".into()),
-                None => default = Some(default_target(address, "--on".into())),
-            }
-            replaced.push(name);
-        }
-        Ok((default, named))
-    }
-
-    /// Which target an `--on` replaces, and by what.
-    fn override_of(&self, given: &str) -> Result<(String, Address), SweepError> {
-        let refuse = |problem: String| Err(SweepError::at("--on", problem));
-        let uses_default = self
-            .drafts
-            .iter()
-            .any(|draft| draft.target == DEFAULT_TARGET);
-        let names: Vec<&str> = self.targets.iter().map(|t| t.name.as_str()).collect();
-        // A URL's query may hold a `=`; a target's name never holds a colon.
-        let (name, url) = match given.split_once('=') {
-            Some((name, url)) if !name.contains(':') => (Some(name), url),
-            _ => (None, given),
-        };
-        let name = match name {
-            Some(name) if names.contains(&name) => name,
-            Some(DEFAULT_TARGET) if uses_default => DEFAULT_TARGET,
-            Some(name) => {
-                let mut known = names.clone();
-                if uses_default {
-                    known.push(DEFAULT_TARGET);
-                }
-                return refuse(format!(
-                    "no target is named {}; the sweep has {}",
-                    quote(name),
-                    one_of(&known)
-                ));
-            }
-            None if uses_default => DEFAULT_TARGET,
-            None => match names.as_slice() {
-                [only] => only,
-                _ => {
-                    return refuse(format!(
-                        "every block runs on named targets; say which to replace: NAME=URL with {}",
-                        one_of(&names)
-                    ));
-                }
-            },
-        };
-        match Address::parse(url) {
-            Ok(address) => Ok((name.to_owned(), address)),
-            Err(problem) if problem.contains(Address::FORMS) => {
-                refuse(format!("{problem}, or NAME= one of these"))
-            }
-            Err(problem) => refuse(problem),
-        }
-    }
-}
-
-fn default_target(address: Address, place: Place) -> TargetSpec {
-    TargetSpec::new(address.to_string(), address, place)
 }
 
 impl Plan {

@@ -2,8 +2,9 @@
 //! error and its part of the schema.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::Value;
 
-use crate::cell::{Isolation, Placement, SplitTag, Trips};
+use crate::cell::{Distribution, Isolation, Placement, SplitTag, TpcbVariant, Trips};
 use crate::error::{grouped, nearest, one_of};
 use crate::figures::FIGURES;
 use crate::scalar::{Raw, Scalar};
@@ -31,6 +32,9 @@ impl<const MIN: u64, const MAX: u64> Scalar for Whole<MIN, MAX> {
     fn label(&self) -> String {
         self.0.to_string()
     }
+    fn json(&self) -> Value {
+        self.0.into()
+    }
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "integer", "minimum": MIN, "maximum": MAX})
     }
@@ -48,7 +52,7 @@ impl<const MIN: u64, const MAX: u64> Decimal<MIN, MAX> {
 }
 
 /// A bound as JSON: whole where it is whole.
-fn bound(thousandths: u64) -> serde_json::Value {
+fn bound(thousandths: u64) -> Value {
     if thousandths.is_multiple_of(1000) {
         (thousandths / 1000).into()
     } else {
@@ -81,12 +85,15 @@ impl<const MIN: u64, const MAX: u64> Scalar for Decimal<MIN, MAX> {
     fn label(&self) -> String {
         self.0.to_string()
     }
+    fn json(&self) -> Value {
+        self.0.into()
+    }
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "number", "minimum": bound(MIN), "maximum": bound(MAX)})
     }
 }
 
-/// A [`Decimal`], or null for none at all.
+/// A number, or null for none at all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct OrNull<T>(pub Option<T>);
 
@@ -100,8 +107,15 @@ impl<T: Scalar> Scalar for OrNull<T> {
             other => T::read(other).map(|value| OrNull(Some(value))),
         }
     }
+    /// What the type itself says, which for a URL never repeats it.
+    fn problem(raw: Raw<'_>) -> String {
+        T::problem(raw).replace(&T::accepted(), &Self::accepted())
+    }
     fn label(&self) -> String {
         self.0.as_ref().map_or("none".to_owned(), T::label)
+    }
+    fn json(&self) -> Value {
+        self.0.as_ref().map_or(Value::Null, T::json)
     }
     fn schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({"anyOf": [T::schema(generator), {"type": "null"}]})
@@ -178,7 +192,7 @@ impl<T: Words> Scalar for Word<T> {
         found.map_or_else(String::new, |(word, ..)| (*word).to_owned())
     }
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        let words: Vec<serde_json::Value> = T::ALL
+        let words: Vec<Value> = T::ALL
             .iter()
             .map(|(word, _, meaning)| serde_json::json!({"const": word, "description": meaning}))
             .collect();
@@ -218,6 +232,32 @@ impl Words for Isolation {
             "serializable",
             Isolation::Serializable,
             "SERIALIZABLE; PostgreSQL only.",
+        ),
+    ];
+}
+
+impl Words for Distribution {
+    const ALL: &'static [(&'static str, Distribution, &'static str)] = &[
+        ("uniform", Distribution::Uniform, "All keys alike."),
+        (
+            "hot",
+            Distribution::Hot,
+            "80% of the requests on the first 1% of the keys, at least one.",
+        ),
+    ];
+}
+
+impl Words for TpcbVariant {
+    const ALL: &'static [(&'static str, TpcbVariant, &'static str)] = &[
+        (
+            "tpcb_like",
+            TpcbVariant::TpcbLike,
+            "pgbench's `tpcb-like`: account, teller and branch.",
+        ),
+        (
+            "simple_update",
+            TpcbVariant::SimpleUpdate,
+            "pgbench's `simple-update`: without teller and branch.",
         ),
     ];
 }

@@ -62,6 +62,135 @@ fn a_block_without_lists_is_one_cell_of_defaults() {
     );
 }
 
+fn json(plan: &Plan, at: usize) -> serde_json::Value {
+    plan.cells[at].params_json().into()
+}
+
+#[test]
+fn so_are_blocks_of_the_other_workloads() {
+    let plan = plan(
+        r#""preset": "p", "blocks": [{"name": "D1", "workload": "order_transfer"},
+                                     {"name": "T", "workload": "tpcb"}]"#,
+    );
+    assert_eq!(ids(&plan), ["D1", "T"]);
+    let retry = serde_json::json!({
+        "max_attempts": 4, "base_ms": 10.0, "cap_ms": 1000.0, "deadline_ms": 2000.0, "on": []
+    });
+    assert_eq!(
+        json(&plan, 0),
+        serde_json::json!({
+            "concurrency": 16, "transfers_pct": 30.0, "distribution": "uniform",
+            "products": 4000, "accounts": 1000, "items": 1, "inventory_shards": 1,
+            "stock": null, "balance": null, "duplicate_pct": 0.0, "operations": null,
+            "placement": "split", "isolation": "repeatable_read", "retry": retry,
+            "warmup_s": 5.0, "measure_s": 20.0, "abort_after_starved": 0
+        })
+    );
+    assert_eq!(
+        json(&plan, 1),
+        serde_json::json!({
+            "concurrency": 8, "scale": 1, "variant": "tpcb_like", "operations": null,
+            "placement": "split", "isolation": "repeatable_read", "retry": retry,
+            "warmup_s": 5.0, "measure_s": 20.0, "abort_after_starved": 0
+        })
+    );
+    let shape = plan.cells[0].params.shape();
+    assert_eq!((shape.writers, shape.operations), (16, None));
+}
+
+#[test]
+fn a_number_of_operations_bounds_without_warm_up() {
+    let plan = plan(
+        r#""preset": "p", "defaults": {"measure_s": 60},
+        "blocks": [
+            {"name": "A", "workload": "tpcb", "operations": 800, "abort_after_starved": 3},
+            {"name": "B", "workload": "tpcb", "operations": 800, "warmup_s": 1},
+            {"name": "C", "workload": "tpcb"}
+        ]"#,
+    );
+    let bounds = |at: usize| {
+        let shape = plan.cells[at].params.shape();
+        (shape.operations, shape.warmup_s, shape.measure_s)
+    };
+    assert_eq!(bounds(0), (Some(800), 0.0, None));
+    assert_eq!(bounds(1), (Some(800), 1.0, None));
+    assert_eq!(bounds(2), (None, 5.0, Some(60.0)));
+    assert_eq!(plan.cells[0].params.shape().abort_after_starved, 3);
+}
+
+#[test]
+fn every_key_of_the_other_workloads_reaches_its_parameter() {
+    let plan = plan(
+        r#""preset": "p", "blocks": [
+            {"name": "D1", "workload": "order_transfer", "concurrency": [16, 64],
+             "distribution": ["uniform", "hot"], "retry": {"max_retries": [0, 3], "on": ["XX000"]},
+             "transfers_pct": 12.5, "products": 50, "accounts": 20, "items": 2,
+             "inventory_shards": 4, "stock": 100, "balance": 0, "duplicate_pct": 10,
+             "isolation": "read_committed", "placement": "first"},
+            {"name": "T", "workload": "tpcb", "scale": 3, "variant": ["tpcb_like", "simple_update"]}]"#,
+    );
+    assert_eq!(plan.cells.len(), 10);
+    assert_eq!(
+        plan.cells[7].id,
+        "D1/concurrency=64,distribution=hot,retry.max_retries=3"
+    );
+    assert_eq!(
+        json(&plan, 7),
+        serde_json::json!({
+            "concurrency": 64, "transfers_pct": 12.5, "distribution": "hot",
+            "products": 50, "accounts": 20, "items": 2, "inventory_shards": 4,
+            "stock": 100, "balance": 0, "duplicate_pct": 10.0, "operations": null,
+            "placement": "first", "isolation": "read_committed",
+            "retry": {
+                "max_attempts": 4, "base_ms": 10.0, "cap_ms": 1000.0, "deadline_ms": 2000.0,
+                "on": ["XX000"]
+            },
+            "warmup_s": 5.0, "measure_s": 20.0, "abort_after_starved": 0
+        })
+    );
+    assert_eq!(json(&plan, 9)["variant"], "simple_update");
+    assert_eq!(json(&plan, 9)["scale"], 3);
+}
+
+#[test]
+fn a_block_takes_the_defaults_that_its_workload_has() {
+    let plan = plan(
+        r#""preset": "p",
+        "defaults": {"writers": 4, "concurrency": 32, "records": 50, "operations": 640,
+                     "products": 100, "reps": 2, "retry": {"max_retries": 1, "base_ms": 5}},
+        "blocks": [
+            {"name": "A", "workload": "append"},
+            {"name": "B", "workload": "order_transfer", "retry": {"cap_ms": 50}},
+            {"name": "C", "workload": "tpcb", "measure_s": 3}
+        ]"#,
+    );
+    assert_eq!(ids(&plan), ["A", "B", "C"]);
+    let a = params(&plan, 0);
+    assert_eq!((a.writers, a.records), (4, Some(50)));
+    let b = json(&plan, 1);
+    assert_eq!(
+        (&b["concurrency"], &b["products"]),
+        (&32.into(), &100.into())
+    );
+    assert_eq!(
+        (&b["operations"], &b["measure_s"]),
+        (&640.into(), &().into())
+    );
+    assert_eq!(b["retry"]["base_ms"], 5.0);
+    assert_eq!(b["retry"]["cap_ms"], 50.0);
+    assert_eq!(b["retry"]["deadline_ms"], 2000.0, "the workload's own");
+    let c = json(&plan, 2);
+    assert_eq!(
+        (&c["operations"], &c["measure_s"]),
+        (&().into(), &3.0.into())
+    );
+    assert!(
+        plan.cells
+            .iter()
+            .all(|cell| { cell.reps == 2 && cell.params.shape().retry.max_attempts == 2 })
+    );
+}
+
 #[test]
 fn the_last_written_axis_is_the_fastest() {
     let plan = plan(
@@ -222,6 +351,35 @@ fn with_a_preset_blocks_run_on_it_unless_they_say() {
     }
     let both = on(&sweep, &["sim:r", "other=dsql://h"]).unwrap();
     assert_eq!(urls(&both), ["sim:r", "sim:r", "dsql://h"]);
+}
+
+#[test]
+fn a_target_without_an_address_waits_for_one() {
+    let sweep = sweep(
+        r#""preset": "p", "targets": [{"name": "control", "url": null}],
+           "blocks": [{"name": "A", "workload": "append"},
+                      {"name": "B", "workload": "append", "batch": [1, 100],
+                       "target": ["default", "control"]}]"#,
+    );
+    let without = on(&sweep, &[]).unwrap();
+    assert_eq!(
+        ids(&without),
+        [
+            "A",
+            "B/batch=1,target=default",
+            "B/batch=100,target=default"
+        ]
+    );
+    assert_eq!(urls(&without), ["sim:p"; 3]);
+    assert_eq!(without.targets.len(), 1);
+    assert_eq!(
+        without.notes.last().unwrap(),
+        "target control has no address, so its cells (2) are left out; --on control=URL runs them"
+    );
+    let with = on(&sweep, &["control=postgres://h/db"]).unwrap();
+    assert_eq!(with.cells.len(), 5);
+    assert_eq!(urls(&with)[2], "postgres://h/db");
+    assert_eq!((with.notes.len(), without.notes.len()), (0, 1));
 }
 
 #[test]

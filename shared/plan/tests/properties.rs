@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-use fabric_plan::{Overrides, Params, Plan, parse, schema};
+use fabric_plan::{Distribution, Overrides, Params, Plan, parse, schema};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proptest::test_runner::RngSeed;
@@ -16,34 +16,79 @@ use serde_json::{Map, Value, json};
 static SCHEMA: LazyLock<jsonschema::Validator> =
     LazyLock::new(|| jsonschema::validator_for(&schema()).unwrap());
 
-/// Axes with values that go well together, in any order and length.
-fn axes() -> impl Strategy<Value = Vec<(&'static str, Vec<Value>)>> {
-    let values: Vec<(&str, Vec<Value>)> = vec![
-        ("writers", vec![json!(1), json!(2), json!(8), json!(64)]),
-        ("streams", vec![json!(1), json!(4), json!(100)]),
-        ("batch", vec![json!(1), json!(10), json!(100)]),
-        ("records", vec![json!(64), json!(400)]),
+/// A block: its workload, and axes by key.
+type Block = (&'static str, Vec<(&'static str, Vec<Value>)>);
+
+/// A block of any workload, of axes with values that go well together, in any
+/// order and length.
+fn block() -> impl Strategy<Value = Block> {
+    let of = |workload: &'static str, own: Vec<(&'static str, Vec<Value>)>| {
+        axes(own).prop_map(move |axes| (workload, axes))
+    };
+    prop_oneof![
+        of(
+            "append",
+            vec![
+                ("writers", vec![json!(1), json!(2), json!(8), json!(64)]),
+                ("streams", vec![json!(1), json!(4), json!(100)]),
+                ("batch", vec![json!(1), json!(10), json!(100)]),
+                ("records", vec![json!(64), json!(400)]),
+                ("payload_bytes", vec![json!(16), json!(1e3)]),
+                (
+                    "trips",
+                    vec![json!("stepwise"), json!("pipelined"), json!("sticky")],
+                ),
+            ]
+        ),
+        of(
+            "order_transfer",
+            vec![
+                ("concurrency", vec![json!(1), json!(16), json!(256)]),
+                ("operations", vec![json!(256), json!(1e6)]),
+                ("transfers_pct", vec![json!(0), json!(30), json!(100)]),
+                ("distribution", vec![json!("uniform"), json!("hot")]),
+                ("products", vec![json!(50), json!(4_000)]),
+                ("accounts", vec![json!(2), json!(1_000)]),
+                ("items", vec![json!(1), json!(50)]),
+                ("inventory_shards", vec![json!(1), json!(64)]),
+                ("stock", vec![json!(null), json!(64), json!(1_000_000)]),
+                ("balance", vec![json!(null), json!(0), json!(100)]),
+                ("duplicate_pct", vec![json!(0), json!(12.5)]),
+            ]
+        ),
+        of(
+            "tpcb",
+            vec![
+                ("concurrency", vec![json!(1), json!(64)]),
+                ("measure_s", vec![json!(0.5), json!(20)]),
+                ("scale", vec![json!(1), json!(100)]),
+                ("variant", vec![json!("tpcb_like"), json!("simple_update")]),
+            ]
+        ),
+    ]
+}
+
+fn axes(
+    own: Vec<(&'static str, Vec<Value>)>,
+) -> impl Strategy<Value = Vec<(&'static str, Vec<Value>)>> {
+    let shared = vec![
         ("warmup_s", vec![json!(0), json!(0.5), json!(10)]),
-        ("payload_bytes", vec![json!(16), json!(1e3)]),
         (
             "placement",
             vec![json!("split"), json!("first"), json!("us-east-1")],
         ),
         (
-            "trips",
-            vec![json!("stepwise"), json!("pipelined"), json!("sticky")],
-        ),
-        (
             "isolation",
             vec![json!("serializable"), json!("repeatable_read")],
         ),
-        ("abort_after_starved", vec![json!(1), json!(3)]),
+        ("abort_after_starved", vec![json!(0), json!(1), json!(3)]),
         ("target", vec![json!("default"), json!("x")]),
         ("max_attempts", vec![json!(1), json!(25)]),
         ("base_ms", vec![json!(0), json!(25)]),
         ("cap_ms", vec![json!(25), json!(1000)]),
         ("deadline_ms", vec![json!(null), json!(2000)]),
     ];
+    let values: Vec<(&str, Vec<Value>)> = own.into_iter().chain(shared).collect();
     let all = values.len();
     subsequence(values, 0..=all.min(6))
         .prop_shuffle()
@@ -59,7 +104,7 @@ fn axes() -> impl Strategy<Value = Vec<(&'static str, Vec<Value>)>> {
 
 /// The text of a sweep with one block; written by hand, because the order of
 /// keys matters.
-fn text(axes: &[(&str, Vec<Value>)]) -> String {
+fn text((workload, axes): &Block) -> String {
     const RETRY: [&str; 4] = ["max_attempts", "base_ms", "cap_ms", "deadline_ms"];
     let member = |(key, values): &(&str, Vec<Value>)| match values.as_slice() {
         [one] => format!("\"{key}\": {one}"),
@@ -73,7 +118,7 @@ fn text(axes: &[(&str, Vec<Value>)]) -> String {
     ));
     format!(
         r#"{{"name": "s", "preset": "p", "targets": [{{"name": "x", "url": "sim:q"}}],
-            "blocks": [{{"name": "A", "workload": "append", {}}},
+            "blocks": [{{"name": "A", "workload": "{workload}", {}}},
                        {{"name": "B", "workload": "append", "target": "x"}}]}}"#,
         members.join(", ")
     )
@@ -85,27 +130,55 @@ fn plan(text: &str) -> Plan {
 
 fn within_bounds(plan: &Plan) {
     for cell in &plan.cells {
-        let Params::Append(params) = &cell.params else {
-            panic!("no append cell");
-        };
-        assert!(params.writers >= 1 && params.streams >= 1);
-        assert!(u64::from(params.writers) * u64::from(params.streams) <= 10_000);
-        assert!((1..=100).contains(&params.batch));
-        assert!((16..=1 << 20).contains(&params.payload_bytes));
-        assert!(u64::from(params.batch) * u64::from(params.payload_bytes) <= 10 << 20);
-        assert!(params.records.is_some() != params.measure_s.is_some());
-        if let Some(records) = params.records {
-            assert!(records >= u64::from(params.writers));
-            assert!(records * u64::from(params.streams) <= 10_000_000);
+        match &cell.params {
+            Params::Append(params) => {
+                assert!(params.writers >= 1 && params.streams >= 1);
+                assert!(u64::from(params.writers) * u64::from(params.streams) <= 10_000);
+                assert!((1..=100).contains(&params.batch));
+                assert!((16..=1 << 20).contains(&params.payload_bytes));
+                assert!(u64::from(params.batch) * u64::from(params.payload_bytes) <= 10 << 20);
+                if let Some(records) = params.records {
+                    assert!(records >= u64::from(params.writers));
+                    assert!(records * u64::from(params.streams) <= 10_000_000);
+                }
+            }
+            Params::OrderTransfer(params) => {
+                assert!((0.0..=100.0).contains(&params.transfers_pct));
+                assert!((0.0..=100.0).contains(&params.duplicate_pct));
+                assert!(params.accounts >= 2 && (1..=50).contains(&params.items));
+                assert!(params.items <= params.products);
+                assert!(params.products > 1 || params.distribution == Distribution::Uniform);
+                assert!((1..=1_024).contains(&params.inventory_shards));
+                let rows_each = u64::from(params.inventory_shards);
+                assert!(params.stock.is_none_or(|stock| stock >= rows_each));
+                let stock = u64::from(params.products) * rows_each;
+                assert!(stock + u64::from(params.accounts) <= 1_000_000);
+            }
+            Params::Tpcb(params) => assert!((1..=100).contains(&params.scale)),
         }
-        if let Some(seconds) = params.measure_s {
+        let shape = cell.params.shape();
+        assert!((1..=10_000).contains(&shape.writers));
+        assert!(shape.operations.is_some() != shape.measure_s.is_some());
+        if let Params::OrderTransfer(_) | Params::Tpcb(_) = &cell.params {
+            assert!(
+                shape
+                    .operations
+                    .is_none_or(|all| all >= u64::from(shape.writers))
+            );
+        }
+        if let Some(seconds) = shape.measure_s {
             assert!((0.1..=43_200.0).contains(&seconds));
         }
-        assert!((0.0..=3_600.0).contains(&params.warmup_s));
-        assert!((1..=1_000).contains(&params.retry.max_attempts));
-        assert!(params.retry.base_ms >= 0.0 && params.retry.base_ms <= params.retry.cap_ms);
-        assert!(params.retry.cap_ms <= 60_000.0);
-        assert!(params.abort_after_starved >= 1);
+        assert!((0.0..=3_600.0).contains(&shape.warmup_s));
+        let retry = shape.retry;
+        assert!((1..=1_000).contains(&retry.max_attempts));
+        assert!(retry.base_ms >= 0.0 && retry.base_ms <= retry.cap_ms);
+        assert!(retry.cap_ms <= 60_000.0);
+        assert!(
+            retry
+                .deadline_ms
+                .is_none_or(|ms| (1.0..=3_600_000.0).contains(&ms))
+        );
         assert!((1..=1_000).contains(&cell.reps));
         assert!(plan.target_of(cell).is_some());
     }
@@ -133,6 +206,9 @@ fn nearly() -> impl Strategy<Value = Value> {
             json!("split"),
             json!("sticky"),
             json!("append"),
+            json!("order_transfer"),
+            json!("tpcb"),
+            json!("hot"),
             json!("A"),
             json!("sim:p"),
             json!("40001"),
@@ -154,6 +230,17 @@ fn nearly() -> impl Strategy<Value = Value> {
         "measure_s",
         "warmup_s",
         "payload_bytes",
+        "concurrency",
+        "operations",
+        "distribution",
+        "products",
+        "accounts",
+        "items",
+        "inventory_shards",
+        "stock",
+        "transfers_pct",
+        "scale",
+        "variant",
         "placement",
         "trips",
         "isolation",
@@ -198,8 +285,8 @@ fn nearly() -> impl Strategy<Value = Value> {
 
 /// A good sweep with one of its values replaced.
 fn replaced() -> impl Strategy<Value = Value> {
-    (axes(), nearly(), any::<prop::sample::Index>()).prop_map(|(axes, value, at)| {
-        let mut sweep: Value = serde_json::from_str(&text(&axes)).unwrap();
+    (block(), nearly(), any::<prop::sample::Index>()).prop_map(|(block, value, at)| {
+        let mut sweep: Value = serde_json::from_str(&text(&block)).unwrap();
         let mut pointers = Vec::new();
         collect_pointers(&sweep, String::new(), &mut pointers);
         let pointer = at.get(&pointers).clone();
@@ -256,15 +343,15 @@ proptest! {
     })]
 
     #[test]
-    fn a_block_is_the_product_of_its_lists(axes in axes()) {
-        let text = text(&axes);
+    fn a_block_is_the_product_of_its_lists(block in block()) {
+        let text = text(&block);
         judge(&text);
         let plan = plan(&text);
+        let (_, axes) = &block;
         let product: usize = axes.iter().map(|(_, values)| values.len()).product();
         prop_assert_eq!(plan.cells.len(), product + 1);
         // The last written axis changes from one cell to the next.
-        let flat = axes.iter().rfind(|(key, _)| *key == "trips" || *key == "batch");
-        if let (Some((key, values)), true) = (flat, axes.len() == 1) {
+        if let [(key @ ("trips" | "batch" | "variant"), values)] = axes.as_slice() {
             let ids: Vec<&str> = plan.cells.iter().map(|cell| cell.id.as_str()).collect();
             for (id, value) in ids.iter().zip(values) {
                 if values.len() > 1 {
@@ -296,8 +383,8 @@ proptest! {
     }
 
     #[test]
-    fn a_sweep_cut_short_is_refused(axes in axes(), at in any::<prop::sample::Index>()) {
-        let text = text(&axes);
+    fn a_sweep_cut_short_is_refused(block in block(), at in any::<prop::sample::Index>()) {
+        let text = text(&block);
         let cut = &text[..at.index(text.len())];
         prop_assert!(parse(cut).is_err());
     }
@@ -307,41 +394,59 @@ proptest! {
 #[test]
 fn every_key_that_may_be_a_list_is_an_axis() {
     let schema = schema();
-    let block = &schema["definitions"]["Block"]["oneOf"][0]["properties"];
     let retry = &schema["definitions"]["Retry"]["properties"];
-    let mut tried = 0;
-    for (properties, nested) in [(block, false), (retry, true)] {
-        for (key, property) in properties.as_object().unwrap() {
-            let is_axis = property["anyOf"][1]["type"] == "array";
-            if !is_axis {
-                continue;
+    let blocks = schema["definitions"]["Block"]["oneOf"].as_array().unwrap();
+    let mut tried = Vec::new();
+    for block in blocks {
+        let workload = &block["properties"]["workload"]["const"];
+        let before = tried.len();
+        for (properties, nested) in [(&block["properties"], false), (retry, true)] {
+            for (key, property) in properties.as_object().unwrap() {
+                let is_axis = property["anyOf"][1]["type"] == "array";
+                if !is_axis {
+                    continue;
+                }
+                let values = match key.as_str() {
+                    "target" => r#"["default", "x"]"#,
+                    "placement" => r#"["split", "first"]"#,
+                    "trips" => r#"["stepwise", "sticky"]"#,
+                    "isolation" => r#"["serializable", "repeatable_read"]"#,
+                    "distribution" => r#"["uniform", "hot"]"#,
+                    "variant" => r#"["tpcb_like", "simple_update"]"#,
+                    "records" | "operations" | "cap_ms" => "[128, 129]",
+                    "payload_bytes" => "[16, 17]",
+                    "accounts" => "[2, 3]",
+                    _ => "[1, 2]",
+                };
+                let member = match nested {
+                    true => format!(r#""retry": {{"{key}": {values}}}"#),
+                    false => format!(r#""{key}": {values}"#),
+                };
+                let text = format!(
+                    r#"{{"name": "s", "preset": "p", "targets": [{{"name": "x", "url": "sim:q"}}],
+                        "blocks": [{{"name": "A", "workload": {workload}, {member}}},
+                                   {{"name": "B", "workload": "append", "target": "x"}}]}}"#
+                );
+                let plan = plan(&text);
+                assert_eq!(plan.cells.len(), 3, "{key}");
+                assert!(
+                    plan.cells[0].params != plan.cells[1].params || key == "target",
+                    "{key}"
+                );
+                tried.push(key.clone());
             }
-            let values = match key.as_str() {
-                "target" => r#"["default", "x"]"#,
-                "placement" => r#"["split", "first"]"#,
-                "trips" => r#"["stepwise", "sticky"]"#,
-                "isolation" => r#"["serializable", "repeatable_read"]"#,
-                "records" | "cap_ms" => "[128, 129]",
-                "payload_bytes" => "[16, 17]",
-                _ => "[1, 2]",
-            };
-            let member = match nested {
-                true => format!(r#""retry": {{"{key}": {values}}}"#),
-                false => format!(r#""{key}": {values}"#),
-            };
-            let text = format!(
-                r#"{{"name": "s", "preset": "p", "targets": [{{"name": "x", "url": "sim:q"}}],
-                    "blocks": [{{"name": "A", "workload": "append", {member}}},
-                               {{"name": "B", "workload": "append", "target": "x"}}]}}"#
-            );
-            let plan = plan(&text);
-            assert_eq!(plan.cells.len(), 3, "{key}");
-            assert!(
-                plan.cells[0].params != plan.cells[1].params || key == "target",
-                "{key}"
-            );
-            tried += 1;
         }
+        assert_eq!(tried.len() - before, block_axes(workload.as_str().unwrap()));
     }
-    assert_eq!(tried, 17);
+    assert_eq!(blocks.len(), 3);
+}
+
+/// How many axes a workload's block has: its own, and 11 that all have.
+fn block_axes(workload: &str) -> usize {
+    11 + match workload {
+        "append" => 6,
+        "order_transfer" => 11,
+        "tpcb" => 4,
+        other => panic!("{other}"),
+    }
 }

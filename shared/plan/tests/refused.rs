@@ -8,11 +8,16 @@ use std::fmt::Write;
 
 use fabric_plan::{AppendArgs, Overrides, append_cell, parse, schema};
 
-/// A sweep with one block of these members.
-fn block(members: &str) -> String {
+/// A sweep with one block of a workload and these members.
+fn block_of(workload: &str, members: &str) -> String {
     sweep(&format!(
-        r#""blocks": [{{"name": "A", "workload": "append", {members}}}]"#
+        r#""blocks": [{{"name": "A", "workload": "{workload}", {members}}}]"#
     ))
+}
+
+/// A sweep with one append block of these members.
+fn block(members: &str) -> String {
+    block_of("append", members)
 }
 
 fn sweep(members: &str) -> String {
@@ -65,7 +70,7 @@ const VALUES: &[&str] = &[
     r#""measure_s": 10, "records": 100"#,
     r#""warmup_s": -0.5"#,
     r#""warmup_s": "5s""#,
-    r#""abort_after_starved": 0"#,
+    r#""abort_after_starved": -1"#,
     r#""trips": "sticki""#,
     r#""trips": 1"#,
     r#""trips": ["stepwise", "Sticky"]"#,
@@ -99,6 +104,8 @@ const VALUES: &[&str] = &[
     r#""payload-bytes": 8"#,
     r#""colour": "red""#,
     r#""concurrency": 8"#,
+    r#""operations": 8"#,
+    r#""products": 8"#,
     r#""rate": 0"#,
     r#""arrivals": "poisson""#,
     r#""max_attempts": 5"#,
@@ -126,6 +133,73 @@ const TOGETHER: &[&str] = &[
     r#""target": "defalt""#,
 ];
 
+/// The same of order_transfer blocks.
+const ORDERS: &[&str] = &[
+    r#""concurrency": 0"#,
+    r#""concurrency": 10001"#,
+    r#""concurrency": [16, 20000]"#,
+    r#""operations": 0"#,
+    r#""operations": 100, "measure_s": 10"#,
+    r#""transfers_pct": -1"#,
+    r#""transfers_pct": 100.5"#,
+    r#""transfers_pct": "30%""#,
+    r#""duplicate_pct": 101"#,
+    r#""distribution": "zipf""#,
+    r#""distribution": ["uniform", "Hot"]"#,
+    r#""products": 0"#,
+    r#""products": 1000001"#,
+    r#""accounts": 0"#,
+    r#""accounts": 1"#,
+    r#""items": 0"#,
+    r#""items": 51"#,
+    r#""inventory_shards": 0"#,
+    r#""inventory_shards": 1025"#,
+    r#""stock": 0"#,
+    r#""stock": "enough""#,
+    r#""balance": -1"#,
+    r#""retry": {"deadline_ms": 0}"#,
+    r#""retry": {"max_retries": 1000}"#,
+    r#""retry": {"max_retries": null}"#,
+    r#""retry": {"max_attempts": 1e9}"#,
+    r#""isolation": "read committed""#,
+    r#""writers": 8"#,
+    r#""streams": 8"#,
+    r#""records": 8"#,
+    r#""batch": 8"#,
+    r#""rate": 100"#,
+    r#""clients": 8"#,
+    r#""distributon": "hot""#,
+    r#""product": 8"#,
+    r#""inventory_shard": 8"#,
+    r#""max_retries": 3"#,
+    r#""scale": 8"#,
+    r#""colour": "red""#,
+];
+
+/// The same of tpcb blocks.
+const TPCB: &[&str] = &[
+    r#""scale": 0"#,
+    r#""scale": 101"#,
+    r#""variant": "select_only""#,
+    r#""variant": "tpcb-like""#,
+    r#""concurrency": 0"#,
+    r#""products": 8"#,
+    r#""varaint": "tpcb_like""#,
+];
+
+/// Values of order_transfer blocks that do not fit each other.
+const ORDERS_TOGETHER: &[&str] = &[
+    r#""items": 5, "products": 4"#,
+    r#""products": [4, 40], "items": [1, 10]"#,
+    r#""products": 1, "distribution": ["uniform", "hot"]"#,
+    r#""inventory_shards": [1, 64], "stock": 10"#,
+    r#""products": 4000, "inventory_shards": [64, 1024]"#,
+    r#""accounts": 1000000"#,
+    r#""operations": 10"#,
+    r#""operations": 100, "concurrency": [16, 256]"#,
+    r#""retry": {"cap_ms": 5}"#,
+];
+
 /// Whole documents.
 fn documents() -> Vec<String> {
     [
@@ -146,6 +220,7 @@ fn documents() -> Vec<String> {
         r#"{"blocks": [{"name": "A", "workload": "append"}]}"#,
         r#"{"name": "s", "blocks": [{"name": "A", "workload": "append"}]}"#,
         r#"{"name": "s", "blocks": [{"name": "A", "workload": "append", "target": "default"}]}"#,
+        r#"{"name": "s", "targets": [{"name": "x", "url": null}], "blocks": [{"name": "A", "workload": "append"}]}"#,
     ]
     .into_iter()
     .map(str::to_owned)
@@ -161,6 +236,7 @@ fn documents() -> Vec<String> {
             r#""blocks": [{"workload": "append"}]"#,
             r#""blocks": [{"name": "A", "workload": "appends"}]"#,
             r#""blocks": [{"name": "A", "workload": 1}]"#,
+            r#""blocks": [{"name": "A", "workload": "order-transfer"}]"#,
             r#""blocks": [{"name": "A", "workload": "append", "workload": "append"}]"#,
             r#""blocks": [{"name": "", "workload": "append"}]"#,
             r#""blocks": [{"name": "a/b", "workload": "append"}]"#,
@@ -176,6 +252,12 @@ fn documents() -> Vec<String> {
             r#""defaults": {"name": "A"}, "blocks": [{"name": "A", "workload": "append"}]"#,
             r#""defaults": {"workload": "append"}, "blocks": []"#,
             r#""defaults": [], "blocks": []"#,
+            r#""defaults": {"scale": 2}, "blocks": [{"name": "A", "workload": "append"}]"#,
+            r#""defaults": {"concurrency": 8}, "blocks": [{"name": "A", "workload": "append"}]"#,
+            r#""defaults": {"writer": 8}, "blocks": [{"name": "A", "workload": "append"}, {"name": "B", "workload": "tpcb"}]"#,
+            r#""defaults": {"writers": 8, "rate": 2}, "blocks": [{"name": "A", "workload": "append"}, {"name": "B", "workload": "tpcb"}]"#,
+            r#""defaults": {"operations": 100, "measure_s": 2}, "blocks": [{"name": "A", "workload": "append"}, {"name": "B", "workload": "tpcb"}]"#,
+            r#""defaults": {"operations": 4}, "blocks": [{"name": "A", "workload": "append"}, {"name": "B", "workload": "tpcb"}]"#,
             r#""defaults": {"writers": 0}, "blocks": []"#,
             r#""defaults": {"retry": {"max_attempts": 1, "max_retries": 1}}, "blocks": [{"name": "A", "workload": "append"}]"#,
             r#""defaults": {"batch": 100}, "blocks": [{"name": "A", "workload": "append", "payload_bytes": [100, 200000]}]"#,
@@ -193,6 +275,8 @@ fn documents() -> Vec<String> {
             r#""targets": [{"name": "x"}]"#,
             r#""targets": [{"name": "x", "url": "sim:p", "secret": "s"}]"#,
             r#""targets": [{"name": "x", "url": 7}]"#,
+            r#""targets": [{"name": "x", "url": null}]"#,
+            r#""targets": [{"name": "x", "url": null, "secret": "s"}]"#,
             r#""targets": [{"name": "x", "url": "mysql://u:hunter2@h"}]"#,
             r#""targets": [{"name": "x", "url": "postgres://u:hunter2@h:port/db"}]"#,
             r#""targets": [{"name": "x", "url": "dsql://u:hunter2@h"}]"#,
@@ -219,6 +303,12 @@ fn messages() {
     };
     for members in VALUES.iter().chain(TOGETHER) {
         line(members, &block(members));
+    }
+    for members in ORDERS.iter().chain(ORDERS_TOGETHER) {
+        line(members, &block_of("order_transfer", members));
+    }
+    for members in TPCB {
+        line(members, &block_of("tpcb", members));
     }
     for document in documents() {
         line(&document, &document);
@@ -257,8 +347,15 @@ fn what_the_schema_can_know_it_refuses_too() {
     assert!(valid(&block(
         r#""writers": [1, 8], "retry": {"deadline_ms": [null, 10]}"#
     )));
-    for members in VALUES {
-        assert!(!valid(&block(members)), "the schema accepts {members}");
+    for (workload, all) in [
+        ("append", VALUES),
+        ("order_transfer", ORDERS),
+        ("tpcb", TPCB),
+    ] {
+        for members in all {
+            let text = block_of(workload, members);
+            assert!(!valid(&text), "the schema accepts {text}");
+        }
     }
     for document in documents() {
         let Ok(json) = serde_json::from_str::<serde_json::Value>(&document) else {
@@ -273,6 +370,11 @@ fn what_the_schema_can_know_it_refuses_too() {
             "into a transaction",
             "no block runs on",
             "to run on",
+            "has a target with an address",
+            "more than one address",
+            "one of `append` does not",
+            "a block of append says",
+            "without a share",
             "means the sweep's preset",
             "takes no password",
             "must be postgres",
