@@ -16,6 +16,7 @@ const COUNTS: &[&str] = &[
     "starved",
     "attempts",
     "conflicts",
+    "deadlocks",
     "first_try_pct",
     "attempts_per_commit",
     "raw_conflict_pct",
@@ -59,6 +60,8 @@ const LATENCIES: &[&str] = &[
 
 const QUANTILES: &[&str] = &["n", "p50", "p95", "p99", "p999", "max"];
 
+const LOCK_WAITS: &[&str] = &["mean", "peak", "longest_ms"];
+
 const UNKNOWN: &[&str] = &["total", "committed", "absent", "unresolved"];
 
 const INSTRUMENT: &[&str] = &[
@@ -80,6 +83,7 @@ fn figures() -> Vec<String> {
                 .map(|quantile| format!("latency_ms.{latency}.{quantile}")),
         );
     }
+    all.extend(LOCK_WAITS.iter().map(|part| format!("lock_waits.{part}")));
     all.extend(UNKNOWN.iter().map(|part| format!("unknown.{part}")));
     all.extend(INSTRUMENT.iter().map(|part| format!("instrument.{part}")));
     all

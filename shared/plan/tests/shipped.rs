@@ -5,7 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use fabric_plan::{Cell, Overrides, Params, Placement, Plan, Trips, parse};
+use fabric_plan::{
+    Cell, Distribution, Isolation, OrderTransferParams, Overrides, Params, Placement, Plan, Trips,
+    parse,
+};
+use serde_json::Value;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -103,6 +107,143 @@ fn hash_chain_is_the_reports_matrix_and_ours() {
     }
     assert_eq!(plan.targets[0].url(), "sim:us-pair-workstation");
     assert_eq!(plan.targets[1].url(), "sim:single-region");
+}
+
+fn orders(cell: &Cell) -> &OrderTransferParams {
+    match &cell.params {
+        Params::OrderTransfer(params) => params,
+        other => panic!("{}", other.workload()),
+    }
+}
+
+fn of_block<'a>(plan: &'a Plan, block: &str) -> Vec<&'a Cell> {
+    plan.cells.iter().filter(|c| c.block == block).collect()
+}
+
+/// Concurrency, distribution and attempts of the report's twelve cells.
+fn matrix(cells: &[&Cell]) -> Vec<(u32, Distribution, u32)> {
+    let of = |cell: &&Cell| {
+        let params = orders(cell);
+        (
+            params.concurrency,
+            params.distribution,
+            params.retry.max_attempts,
+        )
+    };
+    cells.iter().map(of).collect()
+}
+
+#[test]
+fn contention_is_the_reports_matrix_and_ours() {
+    let plan = plan("contention");
+    let d1 = of_block(&plan, "D1");
+    assert_eq!(plan.cells.len(), 12 + 4, "without its control");
+    assert_eq!(plan.notes.len(), 1, "which it says");
+    assert!(
+        plan.notes[0].contains("(18) are left out"),
+        "{:?}",
+        plan.notes
+    );
+    assert_eq!(plan.targets.len(), 1);
+    assert_eq!(plan.targets[0].url(), "sim:seoul-in-region");
+    assert_eq!(
+        d1[7].id,
+        "D1/concurrency=64,distribution=hot,retry.max_retries=3"
+    );
+    let mut expected = Vec::new();
+    for concurrency in [16, 64, 256] {
+        for distribution in [Distribution::Uniform, Distribution::Hot] {
+            for attempts in [1, 4] {
+                expected.push((concurrency, distribution, attempts));
+            }
+        }
+    }
+    assert_eq!(matrix(&d1), expected);
+    let shards = of_block(&plan, "shards");
+    for (cell, rows) in shards.iter().zip([1, 4, 16, 64]) {
+        assert_eq!(cell.id, format!("shards/inventory_shards={rows}"));
+        let params = orders(cell);
+        assert_eq!((params.inventory_shards, params.concurrency), (rows, 256));
+        assert_eq!(params.distribution, Distribution::Hot);
+        assert_eq!(params.transfers_pct, 0.0);
+    }
+    for cell in &plan.cells {
+        let params = orders(cell);
+        assert_eq!(
+            (params.products, params.accounts, params.items),
+            (4_000, 1_000, 1)
+        );
+        assert_eq!((params.warmup_s, params.measure_s), (5.0, Some(20.0)));
+        assert_eq!(
+            (params.stock, params.balance),
+            (None, None),
+            "none is refused"
+        );
+        assert_eq!(params.retry.base_ms, 10.0);
+        assert_eq!(params.retry.deadline_ms, Some(2_000.0));
+        assert_eq!(cell.reps, 3);
+    }
+
+    let (_, text) = sweeps()
+        .into_iter()
+        .find(|(n, _)| n == "contention")
+        .unwrap();
+    let on = vec!["control=postgres://h/db".to_owned()];
+    let overrides = Overrides {
+        on,
+        ..Overrides::default()
+    };
+    let both = parse(&text).unwrap().plan(&overrides).unwrap();
+    assert_eq!(both.cells.len(), 12 + 4 + 12 + 6);
+    assert_eq!(both.notes, [""; 0]);
+    assert_eq!(&both.cells[..16], &plan.cells[..], "which do not change");
+    assert_eq!(matrix(&of_block(&both, "control-RR")), expected);
+    for cell in of_block(&both, "control-RC") {
+        assert_eq!(orders(cell).isolation, Isolation::ReadCommitted);
+        assert_eq!(orders(cell).retry.max_attempts, 4);
+    }
+    assert!(both.cells[16..].iter().all(|cell| cell.target == "control"));
+}
+
+#[test]
+fn contention_as_it_was_planned_has_its_controls() {
+    let plan = plan("contention-planned");
+    assert_eq!(plan.targets.len(), 4);
+    assert_eq!(of_block(&plan, "RR").len(), 4 * 12);
+    assert_eq!(of_block(&plan, "RC").len(), 3 * 6);
+    for cell in &plan.cells {
+        let params = orders(cell);
+        assert_eq!((params.warmup_s, params.measure_s), (600.0, Some(1_200.0)));
+        assert_eq!(cell.reps, 3);
+        if params.isolation == Isolation::ReadCommitted {
+            assert_ne!(cell.target, "sim:seoul-in-region");
+        }
+    }
+}
+
+#[test]
+fn the_nightly_sweep_takes_a_night_and_no_more() {
+    let plan = plan("nightly");
+    let workloads: std::collections::BTreeSet<&str> = plan
+        .cells
+        .iter()
+        .map(|cell| cell.params.workload())
+        .collect();
+    assert_eq!(
+        workloads.into_iter().collect::<Vec<_>>(),
+        ["append", "order_transfer"]
+    );
+    // Windows and warm-ups alone; the rest of a wave is seconds.
+    let minutes: f64 = plan
+        .cells
+        .iter()
+        .map(|cell| {
+            let shape = cell.params.shape();
+            f64::from(cell.reps) * (shape.warmup_s + shape.measure_s.unwrap_or(0.0)) / 60.0
+        })
+        .sum();
+    assert!(minutes < 15.0, "{minutes}");
+    assert_eq!(plan.cells.len(), 6);
 }
 
 #[test]
@@ -209,7 +350,7 @@ fn the_documentation_holds() {
         parts
     };
     let examples = fenced("json");
-    assert!(examples.len() >= 9, "{}", examples.len());
+    assert!(examples.len() >= 13, "{}", examples.len());
     for example in &examples {
         let plan = parse(example).and_then(|sweep| sweep.plan(&Overrides::default()));
         assert!(plan.is_ok(), "{example}\n{plan:?}");
@@ -232,24 +373,71 @@ fn the_documentation_holds() {
     }
     // Every key and every default of the schema is in the tables.
     let schema = fabric_plan::schema();
-    let block = &schema["definitions"]["Block"]["oneOf"][0]["properties"];
-    let retry = &schema["definitions"]["Retry"]["properties"];
-    let rows: Vec<&str> = text
-        .lines()
-        .filter(|line| line.starts_with("| `"))
-        .collect();
-    for (key, property) in [block, retry, &schema["properties"]]
-        .iter()
-        .flat_map(|properties| properties.as_object().unwrap())
-    {
-        let row = rows
-            .iter()
-            .find(|row| row.starts_with(&format!("| `{key}` |")));
-        let row = row.unwrap_or_else(|| panic!("{key} is not documented"));
-        let last = row.trim_end_matches('|').rsplit('|').next().unwrap().trim();
-        if let Some(default) = property.get("default") {
-            let default = default.as_str().map_or(default.to_string(), str::to_owned);
-            assert_eq!(last.trim_matches('`'), default, "default of {key}");
+    let rows = rows(&text);
+    let mut seen = 0;
+    for block in schema["definitions"]["Block"]["oneOf"].as_array().unwrap() {
+        let keys = &block["properties"];
+        let workload = keys["workload"]["const"].as_str().unwrap();
+        let retry = &schema["definitions"]["Retry"]["properties"];
+        for properties in [keys, retry, &schema["properties"]] {
+            for (key, property) in properties.as_object().unwrap() {
+                let default = match property.get("default") {
+                    // Its fields have rows of their own.
+                    Some(Value::Object(_)) => None,
+                    Some(default) => Some(default),
+                    None => keys["retry"]["default"].get(key),
+                };
+                let shown = default.map(|default| match default.as_f64() {
+                    Some(number) => number.to_string(),
+                    None => default.as_str().map_or(default.to_string(), str::to_owned),
+                });
+                let found = rows.iter().any(|row| {
+                    let default = row.default_for(workload);
+                    row.key == *key && shown.as_ref().is_none_or(|shown| default == shown)
+                });
+                assert!(found, "{workload}: {key} with the default {shown:?}");
+                seen += 1;
+            }
         }
     }
+    assert!(seen > 60, "{seen}");
+}
+
+/// A row of a table of keys.
+struct KeyRow<'a> {
+    head: Vec<&'a str>,
+    key: &'a str,
+    cells: Vec<&'a str>,
+}
+
+impl KeyRow<'_> {
+    /// What the column for a workload says, or the last one where there is one
+    /// for all.
+    fn default_for(&self, workload: &str) -> &str {
+        let of = |name: &str| self.head.iter().position(|head| *head == name);
+        let at = of(workload).or(of("others")).unwrap_or(self.head.len() - 1);
+        self.cells[at]
+    }
+}
+
+fn rows(text: &str) -> Vec<KeyRow<'_>> {
+    let mut head = Vec::new();
+    let mut rows = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with('|')) {
+        let inner = line.trim_matches('|');
+        let cells: Vec<&str> = inner
+            .split('|')
+            .map(|cell| cell.trim().trim_matches('`'))
+            .collect();
+        match cells[0] {
+            "key" => head = cells,
+            key if line.starts_with("| `") => rows.push(KeyRow {
+                head: head.clone(),
+                key,
+                cells,
+            }),
+            _ => {}
+        }
+    }
+    rows
 }
