@@ -10,13 +10,17 @@
 //! 2. A reader that knows where it is turns the tree into the file's types
 //!    (`read`, `file`). Each scalar's type says once what it accepts
 //!    (`scalar`, `value`): its bounds, the words of its error message and its part of
-//!    the JSON Schema ([`schema`]) are one declaration.
+//!    the JSON Schema ([`schema`]) are one declaration. So is each key of a
+//!    block, whatever workloads have it (`keys`): a block has a key for every
+//!    parameter of its workload (`workloads`).
 //! 3. Each block inherits from `defaults` and is multiplied out: the product of
 //!    its lists in the order in which they are written, the last one fastest.
-//!    What must hold between several parameters is checked for every cell
-//!    (`block`). Here [`parse`] ends: a [`Sweep`] can be planned.
+//!    A cell is its workload's defaults with the values of its point in their
+//!    places (`block`). What must hold between several parameters is checked for
+//!    every cell (`check`). Here [`parse`] ends: a [`Sweep`] can be planned.
 //! 4. [`Sweep::plan`] gives the cells their targets, after `--on`, `--seed` and
-//!    `--reps` (`sweep`), and [`estimate`] says what the [`Plan`] will take.
+//!    `--reps` (`sweep`, `named`), and [`estimate`] says what the [`Plan`] will
+//!    take.
 //!
 //! # How a wave is shared out
 //!

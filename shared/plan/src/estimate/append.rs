@@ -77,7 +77,7 @@ pub(super) fn load(params: &AppendParams, site: &Site, round_trip: Range) -> Loa
     Load {
         operations,
         window_s,
-        rows: records,
+        rows_ms: SERVICE_ROW_MS.times(records),
         dpu: of_load(&attempt, load, attempts, regions) + of_leaving(records, row_bytes, regions),
     }
 }

@@ -7,7 +7,7 @@ use super::{Assumptions, CellEstimate};
 use crate::error::grouped;
 use crate::prices::PRICES;
 use crate::sweep::Plan;
-use crate::target::TargetSpec;
+use crate::target::{AddressKind, TargetSpec};
 
 /// What the ranges rest on.
 pub(super) fn basis(plan: &Plan, assumptions: &Assumptions, cells: &[CellEstimate]) -> Vec<String> {
@@ -18,6 +18,12 @@ pub(super) fn basis(plan: &Plan, assumptions: &Assumptions, cells: &[CellEstimat
         .collect();
     let mut basis = Vec::new();
     for (target, site) in &sites {
+        if let AddressKind::Secret { .. } = target.address.kind() {
+            basis.push(format!(
+                "{}: its URL is a secret, taken to be PostgreSQL's: no DPU and no dollars",
+                target.name
+            ));
+        }
         basis.push(match site.round_trip_ms.as_slice() {
             [] => format!(
                 "{}: round trip not known, taken as {} to {} ms",

@@ -162,8 +162,8 @@ struct Load {
     operations: Range,
     /// Seconds of the window.
     window_s: Range,
-    /// Rows that are prepared, verified and deleted.
-    rows: Range,
+    /// Milliseconds of preparing, verifying and deleting its rows.
+    rows_ms: Range,
     /// DPU, were it run on DSQL.
     dpu: Range,
 }
@@ -221,7 +221,7 @@ fn cell_estimate(cell: &Cell, target: &TargetSpec, assumptions: &Assumptions) ->
         true => ((f64::from(connections) - CONNECT_BURST) / CONNECT_RATE).max(0.0),
         false => 0.0,
     };
-    let around_s = (AROUND_TRIPS.times(round_trip) + SERVICE_ROW_MS.times(load.rows)).scaled(1e-3);
+    let around_s = (AROUND_TRIPS.times(round_trip) + load.rows_ms).scaled(1e-3);
     let wave_s = load.window_s + around_s + Range::exactly(connect_s + shape.warmup_s);
 
     // What cannot be dealt out is refused elsewhere, with the reason.
@@ -367,6 +367,11 @@ mod tests {
         let postgres = estimate(&plan("postgres://h/db", block), &Assumptions::default());
         assert!(postgres.dpu.is_none() && postgres.dollars.is_none());
         assert_eq!((postgres.waves, postgres.connections), (6, 8));
+        let text = r#"{"name": "t", "targets": [{"name": "x", "secret": "s"}],
+                       "blocks": [{"name": "A", "workload": "append"}]}"#;
+        let secret = parse(text).unwrap().plan(&Overrides::default()).unwrap();
+        let secret = estimate(&secret, &Assumptions::default());
+        assert!(secret.dpu.is_none() && secret.basis[0].contains("taken to be PostgreSQL's"));
         assert_eq!(postgres.operations, Range::exactly(2.0 * 3.0 * 128.0));
     }
 

@@ -18,7 +18,11 @@ pub(super) struct Site {
 
 impl Site {
     pub(super) fn of(target: &TargetSpec, assumptions: &Assumptions) -> Site {
-        let dsql = *target.address.kind() != AddressKind::Postgres;
+        // A secret is for a password, and DSQL has none.
+        let dsql = !matches!(
+            target.address.kind(),
+            AddressKind::Postgres | AddressKind::Secret { .. }
+        );
         let given = assumptions.targets.get(&target.name);
         let endpoints = match (given, target.address.kind()) {
             (Some(setting), _) if !setting.endpoints.is_empty() => setting.endpoints.clone(),
