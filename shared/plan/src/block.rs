@@ -270,12 +270,9 @@ impl Expansion<'_> {
 
 /// What a reader of the plan should know about a cell, though it may run.
 pub(crate) fn notes(drafts: &[&Draft]) -> Vec<String> {
-    drafts
-        .iter()
-        .filter_map(|draft| {
-            let Params::Append(params) = &draft.params else {
-                return None;
-            };
+    let note = |draft: &&Draft| {
+        match &draft.params {
+        Params::Append(params) => {
             let share = params.share_of(0)?;
             (share < u64::from(params.batch)).then(|| {
                 format!(
@@ -283,8 +280,19 @@ pub(crate) fn notes(drafts: &[&Draft]) -> Vec<String> {
                     draft.id, params.batch, share
                 )
             })
-        })
-        .collect()
+        }
+        Params::OrderTransfer(params) => {
+            (params.duplicate_pct > 0.0 && params.concurrency == 1).then(|| {
+                format!(
+                    "{}: nothing is sent again: duplicates come from another client, and there is one",
+                    draft.id
+                )
+            })
+        }
+        Params::Tpcb(_) => None,
+    }
+    };
+    drafts.iter().filter_map(note).collect()
 }
 
 /// The point number `n` of the product, the last axis fastest.

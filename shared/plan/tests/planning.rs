@@ -404,6 +404,20 @@ fn a_batch_that_never_fills_is_noted() {
 }
 
 #[test]
+fn one_client_that_should_send_again_is_noted() {
+    let plan = plan(
+        r#""preset": "p", "blocks": [{"name": "A", "workload": "order_transfer",
+            "concurrency": [1, 2], "duplicate_pct": 10}]"#,
+    );
+    assert_eq!(
+        plan.notes,
+        [
+            "A/concurrency=1: nothing is sent again: duplicates come from another client, and there is one"
+        ]
+    );
+}
+
+#[test]
 fn one_cell_from_flags_counts_records_per_writer() {
     let plan = append_cell(&AppendArgs {
         writers: 8,
