@@ -45,6 +45,11 @@ pub enum Command {
         after_help = "Examples:\n  fabric verify chain.jsonl\n  fabric verify --on postgres://user@localhost/db"
     )]
     Verify(VerifyArgs),
+    /// Play isolation scenarios, and show which anomalies a database lets happen
+    #[command(
+        after_help = "Examples:\n  fabric isolation\n  fabric isolation --on postgres://user@localhost/db --suite e004 --steps\n  fabric isolation --on dsql://ID.dsql.us-east-1.on.aws --level repeatable_read --out out/isolation\n\nTables have names of their own and are dropped afterwards. Exit codes: 0 played to the end, 1 bad usage, 2 not played to the end."
+    )]
+    Isolation(IsolationArgs),
     /// The deployed fleet: start a sweep on it, watch it, stop it, fetch reports,
     /// remove what it left
     Fleet {
@@ -190,6 +195,30 @@ pub struct VerifyArgs {
     /// Write the chains to this file as well, to be verified offline
     #[arg(long, value_name = "FILE", requires = "on")]
     pub export: Option<PathBuf>,
+}
+
+/// `fabric isolation`
+#[derive(Debug, Args)]
+pub struct IsolationArgs {
+    /// The database: sim:PRESET, postgres://… or dsql://HOST[,HOST]; with two
+    /// endpoints the transactions of a scenario meet across them
+    #[arg(long, value_name = "TARGET", default_value = "sim:single-region")]
+    pub on: String,
+    /// Which scenarios: E004's five, Hermitage's, or both
+    #[arg(long, value_name = "SUITE", default_value = "all", value_parser = ["e004", "hermitage", "all"])]
+    pub suite: String,
+    /// Only at this level; may be given several times [default: all three]
+    #[arg(long, value_name = "LEVEL", value_parser = ["read_committed", "repeatable_read", "serializable"])]
+    pub level: Vec<String>,
+    /// Show every step and its answer as well
+    #[arg(long, conflicts_with = "json")]
+    pub steps: bool,
+    /// Folder for isolation.json and isolation.html
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print isolation.json instead of tables
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `fabric sim …`

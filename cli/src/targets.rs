@@ -101,10 +101,7 @@ impl Site {
         let Database::Simulated(simulated) = &self.database else {
             unreachable!("only simulated sites are asked for a simulated target");
         };
-        let clock = Clock::simulated();
-        let cluster = Cluster::new(simulated.preset, seed, simulated.faults.clone(), clock);
-        let names = cluster.endpoints();
-        Target::simulator(names, Arc::new(Pipes(cluster)), clock)
+        simulated_cluster(simulated.preset, seed, simulated.faults.clone())
     }
 
     /// Whether its figures are simulated ones.
@@ -158,6 +155,15 @@ impl Site {
         let ordinal = i64::try_from(ordinal & 0x1_ffff).unwrap_or(0);
         self.id_base | (ordinal << 14)
     }
+}
+
+/// A fresh simulated cluster, seen through pipes. Must be called on a simulated
+/// runtime.
+pub fn simulated_cluster(preset: &'static Preset, seed: u64, faults: FaultPlan) -> Target {
+    let clock = Clock::simulated();
+    let cluster = Cluster::new(preset, seed, faults, clock);
+    let names = cluster.endpoints();
+    Target::simulator(names, Arc::new(Pipes(cluster)), clock)
 }
 
 /// Opens pipes to a simulated cluster.

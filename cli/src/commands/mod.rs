@@ -3,6 +3,7 @@
 mod append;
 mod cluster;
 mod fleet;
+mod isolation;
 mod plan;
 mod run;
 mod show;
@@ -23,6 +24,7 @@ pub fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Append(args) => append::append(&args),
         Command::Show(args) => show::show(&args),
         Command::Verify(args) => verify::verify(&args),
+        Command::Isolation(args) => isolation::isolation(&args),
         Command::Fleet { command } => fleet::fleet(&command),
         Command::Cluster { command } => cluster::cluster(&command),
         Command::Sim { command } => match command {

@@ -93,7 +93,7 @@ pub(crate) fn database(report: &Report) -> String {
     let tested = &report.tested;
     let mut text = tested.url.clone();
     if let Some(version) = &tested.server_version {
-        text.push_str(&format!(" (server version {version})"));
+        text.push_str(&format!(", version {version}"));
     }
     if tested.simulated {
         text.push_str(" · SIMULATED");

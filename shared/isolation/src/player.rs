@@ -189,13 +189,13 @@ impl Player<'_, '_> {
             let session = &mut self.sessions[step.session];
             if session.failed {
                 session.failed = !matches!(step.verb, Verb::Commit | Verb::Rollback);
-                continue;
+            } else {
+                let sql = match step.verb {
+                    Verb::Begin => begin(self.stage.level),
+                    _ => self.stage.tables.named(&step.sql),
+                };
+                session.send(Some(index), sql);
             }
-            let sql = match step.verb {
-                Verb::Begin => begin(self.stage.level),
-                _ => self.stage.tables.named(&step.sql),
-            };
-            session.send(Some(index), sql);
             self.barrier(index).await?;
         }
         let last = self.steps.len().saturating_sub(1);
