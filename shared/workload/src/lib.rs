@@ -43,7 +43,9 @@ mod flight;
 mod number;
 pub mod order_transfer;
 mod problems;
+mod stepwise;
 mod table;
+pub mod tpcb;
 mod tries;
 
 use std::future::Future;

@@ -31,11 +31,19 @@ impl Table {
         format!("CREATE TABLE IF NOT EXISTS {name} ({})", parts.join(", "))
     }
 
+    /// Makes it; the slower of two sessions that do so at once gets a conflict.
+    pub(crate) async fn make(&self, conn: &Conn) -> Result<(), SqlFailure> {
+        match statement(conn, &self.create()).await {
+            Ok(_) => Ok(()),
+            Err(failure) => Err(as_ddl_race(failure)),
+        }
+    }
+
     /// Whether it is there; refused when it is there with other columns.
     ///
     /// Asking the server to describe a query tells the columns on every server
     /// that can run the workload at all, without a word about its catalog.
-    async fn exists(&self, workload: &str, conn: &Conn) -> Result<bool, SqlFailure> {
+    pub(crate) async fn exists(&self, workload: &str, conn: &Conn) -> Result<bool, SqlFailure> {
         let sql = format!("SELECT * FROM {}", self.name);
         let described = match conn.client.prepare(&sql).await {
             Ok(described) => described,
@@ -70,34 +78,37 @@ impl Table {
 
     /// Refuses a table without its primary key: that nothing is there twice
     /// rests on it.
-    ///
-    /// A server that is to skip duplicates of a key must have the key. No row
-    /// can come of it: what is inserted is there already, or not at all.
     async fn require_key(&self, conn: &Conn) -> Result<(), SqlFailure> {
         let Table {
             name,
             primary_key: key,
             ..
         } = self;
-        if key.is_empty() {
+        if key.is_empty() || has_key(conn, name, key).await? {
             return Ok(());
         }
-        let zero = key.replace(", ", " = 0 AND ");
-        let sql = format!(
-            "INSERT INTO {name} SELECT * FROM {name} WHERE {zero} = 0 ON CONFLICT ({key}) DO NOTHING"
-        );
-        match statement(conn, &sql).await {
-            Ok(_) => Ok(()),
-            // 42P10: no unique constraint matches.
-            Err(failure) if failure.sqlstate.as_deref() == Some("42P10") => Err(SqlFailure::new(
-                Class::Other,
-                format!(
-                    "there is a table {name} without a primary key ({key}); rename it, or use \
-                     another database"
-                ),
-            )),
-            Err(failure) => Err(failure),
-        }
+        Err(SqlFailure::new(
+            Class::Other,
+            format!(
+                "there is a table {name} without a primary key ({key}); rename it, or use \
+                 another database"
+            ),
+        ))
+    }
+}
+
+/// Whether a table has that key.
+///
+/// A server that is to skip duplicates of a key must have the key. No row can
+/// come of it: none is read.
+pub(crate) async fn has_key(conn: &Conn, table: &str, key: &str) -> Result<bool, SqlFailure> {
+    let sql =
+        format!("INSERT INTO {table} SELECT * FROM {table} LIMIT 0 ON CONFLICT ({key}) DO NOTHING");
+    match statement(conn, &sql).await {
+        Ok(_) => Ok(true),
+        // 42P10: no unique constraint matches.
+        Err(failure) if failure.sqlstate.as_deref() == Some("42P10") => Ok(false),
+        Err(failure) => Err(failure),
     }
 }
 
@@ -126,10 +137,7 @@ pub(crate) async fn create_tables(
                     Ok(()) => break,
                     Err(failure) => Err(failure),
                 },
-                Ok(false) => match statement(conn, &table.create()).await {
-                    Ok(_) => Ok(()),
-                    Err(failure) => Err(as_ddl_race(failure)),
-                },
+                Ok(false) => table.make(conn).await,
                 Err(failure) => Err(failure),
             };
             if let Err(failure) = step {

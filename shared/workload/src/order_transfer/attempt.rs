@@ -1,37 +1,29 @@
 //! One attempt at an order or a transfer, and the look-up after an outcome that
-//! is unknown. Every statement is awaited.
+//! is unknown.
 //!
-//! An operation is *in doubt* from the moment before a COMMIT leaves until an
-//! answer says what became of it, or until a receipt does. While it is in doubt
-//! it may be sent again, for then its receipt collides with the one that landed;
-//! but nobody may say that it was rejected or failed for good.
+//! An operation in doubt may be sent again, for then its receipt collides with
+//! the one that landed; but nobody may say that it was rejected or failed for
+//! good.
 
-use std::time::Duration;
-
-use clock::Clock;
 use plan::Isolation;
-use target::{Class, Conn, SqlFailure};
-use tokio_postgres::Statement;
+use target::{Class, SqlFailure};
 use tokio_postgres::types::ToSql;
 
 use super::Operation;
 use super::deal::{Item, Request, Transfer};
 use super::session::Session;
-use crate::flight::{self, Answer, Broken, is_abort};
+use crate::stepwise::{Commit, Stepwise};
 use crate::{AttemptEnd, Found};
 
 /// Everything that one attempt needs to know.
 pub(crate) struct Try<'a> {
-    pub(crate) conn: &'a Conn,
+    pub(crate) steps: Stepwise<'a>,
     pub(crate) session: &'a Session,
-    pub(crate) clock: Clock,
     pub(crate) isolation: Isolation,
     pub(crate) rep: i64,
     /// Rows of a product's stock.
     pub(crate) shards: u32,
     pub(crate) operation: &'a mut Operation,
-    pub(crate) round_trips: u32,
-    pub(crate) commit: Option<Duration>,
 }
 
 /// Why an attempt did not come to its COMMIT.
@@ -49,25 +41,28 @@ impl From<SqlFailure> for Refused {
 
 impl Try<'_> {
     pub(crate) async fn run(&mut self) -> AttemptEnd {
-        match self.writes().await {
-            Ok(()) => self.commit().await,
+        let refused = match self.writes().await {
+            Ok(()) => match self.steps.commit(&mut self.operation.in_doubt).await {
+                // An earlier COMMIT can no longer land: the receipt is taken.
+                Commit::Committed => return AttemptEnd::Committed,
+                Commit::Unknown(failure) => return AttemptEnd::Unknown(failure),
+                Commit::Refused(failure) => Refused::Sql(failure),
+            },
             Err(refused) => {
-                let gone =
-                    matches!(&refused, Refused::Sql(failure) if failure.connection_is_gone());
-                // A block that waits for the next attempt would keep its locks
-                // through the pause.
-                if !gone && !self.conn.is_lost() {
-                    self.roll_back().await;
-                }
-                self.refused(refused)
+                let failure = match &refused {
+                    Refused::Sql(failure) => Some(failure),
+                    Refused::Rule(_) => None,
+                };
+                self.steps.give_up(failure).await;
+                refused
             }
-        }
+        };
+        self.refused(refused)
     }
 
     /// BEGIN, and everything before COMMIT.
     async fn writes(&mut self) -> Result<(), Refused> {
-        let (begin, _) = self.session.block.begin(self.isolation);
-        self.fly(&begin).await.whole()?;
+        self.steps.begin(self.isolation).await?;
         let request = self.operation.dealt.request.clone();
         match &request {
             Request::Order(items) => self.order(items).await?,
@@ -83,7 +78,10 @@ impl Try<'_> {
         }
         let (rep, id, session) = (self.rep, self.operation.dealt.business_id, self.session);
         let lines = items.len() as i64;
-        self.expect(&session.order, &[&rep, &id, &lines], 1).await?;
+        let order: [&(dyn ToSql + Sync); 3] = [&rep, &id, &lines];
+        self.steps
+            .expect("INSERT of an order", 1, &session.order, &order)
+            .await?;
         let columns: Vec<[i64; 4]> = (0..)
             .zip(items.iter().zip(shards))
             .map(|(line, (item, shard))| {
@@ -99,8 +97,11 @@ impl Try<'_> {
         for columns in &columns {
             values.extend(columns.iter().map(|value| value as &(dyn ToSql + Sync)));
         }
-        self.expect(&session.items, &values, items.len() as u64)
-            .await
+        let rows = items.len() as u64;
+        self.steps
+            .expect("INSERT of lines", rows, &session.items, &values)
+            .await?;
+        Ok(())
     }
 
     /// Takes an item from the first of its product's stock rows that has enough,
@@ -112,7 +113,7 @@ impl Try<'_> {
             let (product, row) = (i64::from(item.product), i64::from(shard));
             let values: [&(dyn ToSql + Sync); 4] =
                 [&self.rep.clone(), &product, &row, &item.quantity];
-            if self.execute(&session.take, &values).await? == 1 {
+            if self.steps.execute(&session.take, &values).await? == 1 {
                 return Ok(shard);
             }
         }
@@ -124,14 +125,12 @@ impl Try<'_> {
         let (rep, session, amount) = (self.rep, self.session, transfer.amount);
         let debited = i64::from(transfer.debited);
         let credited = i64::from(transfer.credited);
-        self.round_trips += 1;
-        let row = self
-            .conn
-            .client
-            .query_one(&session.balance, &[&rep, &debited])
-            .await;
+        let row = self.steps.row(&session.balance, &[&rep, &debited]).await?;
+        let row = row.ok_or_else(|| {
+            SqlFailure::new(Class::Other, format!("there is no account {debited}"))
+        })?;
         let balance: i64 = row
-            .and_then(|row| row.try_get(0))
+            .try_get(0)
             .map_err(|error| SqlFailure::from_driver(&error))?;
         if balance < amount {
             return Err(TOO_SMALL);
@@ -139,14 +138,23 @@ impl Try<'_> {
         // In the order of the request: sorting by account would hide what
         // crossed transfers do to each other.
         if self
+            .steps
             .execute(&session.debit, &[&rep, &debited, &amount])
             .await?
             == 0
         {
             return Err(TOO_SMALL);
         }
-        self.expect(&session.credit, &[&rep, &credited, &amount], 1)
-            .await
+        let credit: [&(dyn ToSql + Sync); 3] = [&rep, &credited, &amount];
+        self.steps
+            .expect(
+                "UPDATE of the credited account",
+                1,
+                &session.credit,
+                &credit,
+            )
+            .await?;
+        Ok(())
     }
 
     async fn receipt(&mut self, request: &Request) -> Result<(), Refused> {
@@ -168,40 +176,10 @@ impl Try<'_> {
             &credited,
             &request.amount(),
         ];
-        self.expect(&session.receipt, &values, 1).await
-    }
-
-    async fn commit(&mut self) -> AttemptEnd {
-        let resent = std::mem::replace(&mut self.operation.in_doubt, true);
-        let sent = self.clock.now();
-        let answer = self.fly("COMMIT").await;
-        self.commit = Some(self.clock.now().since(sent));
-        if !answer.counts.is_empty() {
-            // Whatever came after that changes nothing. An earlier COMMIT can no
-            // longer land: the receipt is taken.
-            self.session.block.ended();
-            self.operation.in_doubt = false;
-            return AttemptEnd::Committed;
-        }
-        let (failure, answered) = match answer.broken {
-            Some(Broken::Unsent(failure)) => (failure, false),
-            Some(Broken::Refused(failure)) if is_abort(&failure) => (failure, true),
-            Some(Broken::Refused(failure) | Broken::Lost(failure)) => {
-                return AttemptEnd::Unknown(failure);
-            }
-            None => {
-                return AttemptEnd::Unknown(SqlFailure::new(
-                    Class::ConnectionLost,
-                    "COMMIT was not answered",
-                ));
-            }
-        };
-        if answered {
-            self.session.block.ended();
-        }
-        // This attempt did not commit. That says nothing of an earlier one.
-        self.operation.in_doubt = resent;
-        self.refused(Refused::Sql(failure))
+        self.steps
+            .expect("INSERT of a receipt", 1, &session.receipt, &values)
+            .await?;
+        Ok(())
     }
 
     /// How an attempt ends that certainly did not commit. While an earlier one
@@ -228,18 +206,15 @@ impl Try<'_> {
             // No COMMIT of this operation is under way.
             return Ok(Found::Absent);
         }
-        if self.session.block.is_open() {
-            self.roll_back().await;
-        }
-        self.round_trips += 1;
+        self.steps.leave_block().await;
         let id = self.operation.dealt.business_id;
         let row = self
-            .conn
-            .client
-            .query_opt(&self.session.look_up, &[&self.rep, &id])
-            .await;
+            .steps
+            .row(&self.session.look_up, &[&self.rep, &id])
+            .await?;
         let by: Option<i64> = row
-            .and_then(|row| row.map(|row| row.try_get(0)).transpose())
+            .map(|row| row.try_get(0))
+            .transpose()
             .map_err(|error| SqlFailure::from_driver(&error))?;
         let Some(by) = by else {
             return Ok(Found::Pending);
@@ -251,46 +226,5 @@ impl Try<'_> {
             // Another one with the same business id was first.
             Found::Absent
         })
-    }
-
-    async fn fly(&mut self, sql: &str) -> Answer {
-        self.round_trips += 1;
-        flight::send(self.conn, sql).await
-    }
-
-    async fn roll_back(&mut self) {
-        let answer = self.fly("ROLLBACK").await;
-        if answer.broken.is_none() {
-            self.session.block.ended();
-        }
-    }
-
-    /// Runs a statement and returns the rows it touched.
-    async fn execute(
-        &mut self,
-        statement: &Statement,
-        values: &[&(dyn ToSql + Sync)],
-    ) -> Result<u64, Refused> {
-        self.round_trips += 1;
-        let touched = self.conn.client.execute(statement, values).await;
-        touched.map_err(|error| Refused::Sql(SqlFailure::from_driver(&error)))
-    }
-
-    /// Runs a statement that must touch so many rows.
-    async fn expect(
-        &mut self,
-        statement: &Statement,
-        values: &[&(dyn ToSql + Sync)],
-        rows: u64,
-    ) -> Result<(), Refused> {
-        let touched = self.execute(statement, values).await?;
-        if touched == rows {
-            return Ok(());
-        }
-        let id = self.operation.dealt.business_id;
-        Err(Refused::Sql(SqlFailure::new(
-            Class::Other,
-            format!("a statement of {id} touched {touched} rows and not {rows}"),
-        )))
     }
 }

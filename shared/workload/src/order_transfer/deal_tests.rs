@@ -63,9 +63,8 @@ fn shares_of_kinds_and_duplicates_are_as_asked() {
     assert!((9.0..11.0).contains(&pct(again.clone().count(), all.len())));
     let by_id: BTreeMap<u64, &Dealt> = all.iter().map(|(op, d)| (*op, d)).collect();
     for (op, dealt) in again {
-        let source = by_id[&(dealt.business_id as u64)];
-        // The same request of an operation that sends its own.
-        assert_eq!(source, &dealt);
+        // The same request, of an operation that sends its own.
+        assert_eq!(by_id[&(dealt.business_id as u64)], dealt);
         let ((writer, n), (other, earlier)) = (writer_of(*op), writer_of(dealt.business_id as u64));
         assert_ne!(writer, other);
         assert!(earlier <= n && n - earlier <= LOOK_BACK);

@@ -38,6 +38,7 @@ use target::{Conn, SqlFailure};
 pub use session::Session;
 
 use crate::number::number;
+use crate::stepwise::Stepwise;
 use crate::{Attempt, Claim, Found, Said, Step, Verified, Workload};
 use attempt::Try;
 use deal::{Deal, Dealt, Request};
@@ -97,15 +98,12 @@ impl OrderTransfer {
         operation: &'a mut Operation,
     ) -> Try<'a> {
         Try {
-            conn,
+            steps: Stepwise::new(conn, &session.block, self.clock),
             session,
-            clock: self.clock,
             isolation: self.isolation,
             rep: self.rep,
             shards: self.deal.shards,
             operation,
-            round_trips: 0,
-            commit: None,
         }
     }
 }
@@ -168,8 +166,8 @@ impl Workload for OrderTransfer {
         let end = attempt.run().await;
         Attempt {
             end,
-            round_trips: attempt.round_trips,
-            commit: attempt.commit,
+            round_trips: attempt.steps.round_trips,
+            commit: attempt.steps.commit,
         }
     }
 

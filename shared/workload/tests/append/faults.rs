@@ -43,7 +43,7 @@ impl Dial for Pipes {
 /// A plain driver: one writer, its appends one after the other.
 struct Driver<'a> {
     target: &'a Target,
-    append: &'a Append,
+    workload: &'a Append,
     index: u32,
     tally: &'a RefCell<Tally>,
     open: Option<(Conn, Session)>,
@@ -51,14 +51,14 @@ struct Driver<'a> {
 
 impl Driver<'_> {
     async fn run(mut self) -> Vec<Claim> {
-        let mut writer = self.append.writer(self.index);
+        let mut writer = self.workload.writer(self.index);
         let mut claims = Vec::new();
         for n in 0.. {
-            let Some(mut operation) = self.append.operation(&mut writer, n) else {
+            let Some(mut operation) = self.workload.operation(&mut writer, n) else {
                 break;
             };
             let said = self.finish(&mut writer, &mut operation).await;
-            claims.push(self.append.claim(&operation, said));
+            claims.push(self.workload.claim(&operation, said));
         }
         claims
     }
@@ -74,7 +74,7 @@ impl Driver<'_> {
             let endpoint = self.index as usize % self.target.endpoints().len();
             let deadline = self.target.clock().now() + Duration::from_secs(10);
             if let Ok(conn) = self.target.connect(endpoint, deadline).await
-                && let Ok(session) = self.append.session(&conn).await
+                && let Ok(session) = self.workload.session(&conn).await
             {
                 return (conn, session);
             }
@@ -93,7 +93,7 @@ impl Driver<'_> {
         let mut in_doubt = false;
         for n in 1..=ATTEMPTS {
             let (conn, session) = self.connection().await;
-            let attempt = self.append.attempt(&conn, &session, writer, operation);
+            let attempt = self.workload.attempt(&conn, &session, writer, operation);
             let (failure, unknown) = match attempt.await.end {
                 AttemptEnd::Committed => {
                     self.tally.borrow_mut().committed += 1;
@@ -127,7 +127,7 @@ impl Driver<'_> {
         loop {
             let (conn, session) = self.connection().await;
             let found = self
-                .append
+                .workload
                 .look_up(&conn, &session, writer, operation)
                 .await;
             if let Ok(found) = found {
@@ -188,7 +188,7 @@ async fn rep(trips: Trips, seed: u64, plan: &FaultPlan, tally: &RefCell<Tally>) 
     let drivers = (0..4).map(|index| {
         let driver = Driver {
             target: &target,
-            append: &append,
+            workload: &append,
             index,
             tally,
             open: None,

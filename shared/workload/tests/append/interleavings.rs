@@ -158,12 +158,12 @@ impl Scene<'_> {
         let id_base = self.backend.id_base();
         let [a, b, helper] = clients;
         for (client, side, index) in [(&mut *a, sides[0], 0), (&mut *b, sides[1], 1)] {
-            client.append = self.append(side, id_base);
-            client.writer = client.append.writer(index);
+            client.workload = self.append(side, id_base);
+            client.writer = client.workload.writer(index);
         }
-        helper.append = self.append(sides[0], id_base);
-        helper.writer = helper.append.writer(2);
-        helper.append.prepare(&helper.conn).await.unwrap();
+        helper.workload = self.append(sides[0], id_base);
+        helper.writer = helper.workload.writer(2);
+        helper.workload.prepare(&helper.conn).await.unwrap();
 
         // Whoever is to be ahead commits first, and the stream is put back.
         let mut n = [0, 0, 0];
@@ -205,12 +205,12 @@ impl Scene<'_> {
             after.push(match &end.end {
                 AttemptEnd::Committed => {
                     *tally.entry("committed".to_owned()).or_default() += 1;
-                    client.append.claim(operation, Said::Committed)
+                    client.workload.claim(operation, Said::Committed)
                 }
                 AttemptEnd::Failed(failure) if failure.is_conflict() => {
                     let state = failure.sqlstate.as_deref().unwrap_or("no row touched");
                     *tally.entry(state.to_owned()).or_default() += 1;
-                    client.append.claim(operation, Said::Failed)
+                    client.workload.claim(operation, Said::Failed)
                 }
                 end => panic!("{what}: {end:?}"),
             });
@@ -221,18 +221,18 @@ impl Scene<'_> {
         let [first, second] = &mut operations;
         for ((client, operation), end) in [(a, first), (b, second)].into_iter().zip(&ends) {
             claims.push(match end.end {
-                AttemptEnd::Committed => client.append.claim(operation, Said::Committed),
+                AttemptEnd::Committed => client.workload.claim(operation, Said::Committed),
                 _ => client.commit(operation).await,
             });
         }
         self.check(&claims, sides, id_base, &what).await;
-        helper.append.clean(&helper.conn).await.unwrap();
+        helper.workload.clean(&helper.conn).await.unwrap();
     }
 
     /// Empties the stream behind everybody's back.
     async fn put_back(&self, helper: &Client) {
-        helper.append.clean(&helper.conn).await.unwrap();
-        helper.append.prepare(&helper.conn).await.unwrap();
+        helper.workload.clean(&helper.conn).await.unwrap();
+        helper.workload.prepare(&helper.conn).await.unwrap();
     }
 
     async fn race(
@@ -265,9 +265,16 @@ impl Scene<'_> {
                 attempt
             };
         let (first, second, ()) = tokio::join!(
-            attempt(&a.append, &a.conn, &a.session, &mut a.writer, first, done_a),
             attempt(
-                &b.append,
+                &a.workload,
+                &a.conn,
+                &a.session,
+                &mut a.writer,
+                first,
+                done_a
+            ),
+            attempt(
+                &b.workload,
                 &b.conn,
                 &b.session,
                 &mut b.writer,

@@ -6,6 +6,9 @@
 // As the other crates call it.
 extern crate fabric_workload as workload;
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod backend;
 mod faults;
 mod interleavings;
@@ -14,4 +17,5 @@ mod tamper;
 mod traps;
 mod unknown;
 mod whole;
-mod wire;
+
+use common::wire;

@@ -28,13 +28,13 @@ async fn chain(backend: &Backend) -> (Client, Vec<Claim>) {
 /// about the stream, and one must say each of the expected things.
 async fn tampered(backend: &Backend, sql: &[&str], expected: &[&str]) {
     let (client, claims) = chain(backend).await;
-    let id = client.append.stream_id(0);
+    let id = client.workload.stream_id(0);
     for statement in sql {
         backend
             .sql(&statement.replace("{id}", &id.to_string()))
             .await;
     }
-    let verified = backend.verify(&client.append, &claims).await;
+    let verified = backend.verify(&client.workload, &claims).await;
     assert!(!verified.ok, "{sql:?}");
     for problem in &verified.problems {
         assert!(
@@ -52,7 +52,7 @@ async fn tampered(backend: &Backend, sql: &[&str], expected: &[&str]) {
             verified.problems
         );
     }
-    client.append.clean(&client.conn).await.unwrap();
+    client.workload.clean(&client.conn).await.unwrap();
 }
 
 #[test]
@@ -148,11 +148,11 @@ fn whatever_is_changed_is_named() {
 fn claims_are_held_against_the_chain() {
     on_every_backend(async |backend| {
         let (client, claims) = chain(backend).await;
-        let id = client.append.stream_id(0);
+        let id = client.workload.stream_id(0);
         let check = async |change: &dyn Fn(&mut Vec<Claim>), expected: &[&str]| {
             let mut claims = claims.clone();
             change(&mut claims);
-            let verified = backend.verify(&client.append, &claims).await;
+            let verified = backend.verify(&client.workload, &claims).await;
             let expected = expected
                 .iter()
                 .map(|line| line.replace("{id}", &id.to_string()));
@@ -187,7 +187,7 @@ fn claims_are_held_against_the_chain() {
         )
         .await;
         check(&|claims| claims.retain(|claim| claim.op != 1), &[UNCLAIMED]).await;
-        client.append.clean(&client.conn).await.unwrap();
+        client.workload.clean(&client.conn).await.unwrap();
     });
 }
 
@@ -196,7 +196,7 @@ fn claims_are_held_against_the_chain() {
 fn a_fork_is_named() {
     on_postgres(async |backend| {
         let (client, claims) = chain(backend).await;
-        let id = client.append.stream_id(0);
+        let id = client.workload.stream_id(0);
         let (conn, _wire) = backend.connect().await;
         conn.client
             .batch_execute(&format!(
@@ -206,7 +206,7 @@ fn a_fork_is_named() {
             ))
             .await
             .unwrap();
-        let verified = client.append.verify(&conn, &claims, &[]).await.unwrap();
+        let verified = client.workload.verify(&conn, &claims, &[]).await.unwrap();
         let forks = format!("stream {id}, seq 5: the chain forks: hash ");
         assert!(
             verified
@@ -216,7 +216,7 @@ fn a_fork_is_named() {
             "{:?}",
             verified.problems
         );
-        client.append.clean(&client.conn).await.unwrap();
+        client.workload.clean(&client.conn).await.unwrap();
     });
 }
 
@@ -224,7 +224,7 @@ fn a_fork_is_named() {
 fn an_exported_chain_can_be_checked_without_the_database() {
     on_every_backend(async |backend| {
         let (client, _claims) = chain(backend).await;
-        let ids = client.append.stream_ids();
+        let ids = client.workload.stream_ids();
         let mut file = Vec::new();
         let records = export(&client.conn, &ids, &mut file).await.unwrap();
         assert_eq!(records, 8);
@@ -247,7 +247,7 @@ fn an_exported_chain_can_be_checked_without_the_database() {
         let twice = [&lines[..3], &lines[2..]].concat().join("\n");
         let twice = verify_exported(twice.as_bytes()).unwrap().problems;
         assert!(twice[0].contains("seq 3: is there twice"));
-        client.append.clean(&client.conn).await.unwrap();
+        client.workload.clean(&client.conn).await.unwrap();
     });
 }
 
@@ -256,7 +256,7 @@ fn an_exported_chain_can_be_checked_without_the_database() {
 fn verification_may_run_beside_appends() {
     on_every_backend(async |backend| {
         let (mut client, _claims) = chain(backend).await;
-        let ids = client.append.stream_ids();
+        let ids = client.workload.stream_ids();
         let (reader, mut wire) = backend.connect().await;
         wire.gate();
         let (verified, ()) = tokio::join!(verify_streams(&reader, &ids, backend.clock), async {
@@ -275,6 +275,6 @@ fn verification_may_run_beside_appends() {
         let verified = verified.unwrap();
         assert_ok(&verified, "beside appends");
         assert!(verified.step.rows > 8);
-        client.append.clean(&client.conn).await.unwrap();
+        client.workload.clean(&client.conn).await.unwrap();
     });
 }

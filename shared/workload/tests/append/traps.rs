@@ -26,7 +26,7 @@ fn a_commit_behind_a_failed_insert_is_no_commit() {
     on_every_backend(async |backend| {
         for trips in ALL_TRIPS {
             let mut client = client(backend, trips, Isolation::RepeatableRead).await;
-            let id = client.append.stream_id(0);
+            let id = client.workload.stream_id(0);
             // Something else has put a record where the append wants to go.
             let stray = format!(
                 "INSERT INTO records VALUES ({id}, 2, '\\x00'::bytea, '\\x00'::bytea, '\\x00'::bytea)"
@@ -50,19 +50,19 @@ fn a_commit_behind_a_failed_insert_is_no_commit() {
                     "DELETE FROM records WHERE stream_id = {id} AND seq = 2"
                 ))
                 .await;
-            let failed = client.append.claim(&operation, Said::Failed);
+            let failed = client.workload.claim(&operation, Said::Failed);
             assert_ok(
-                &backend.verify(&client.append, &[failed]).await,
+                &backend.verify(&client.workload, &[failed]).await,
                 "nothing is there",
             );
 
             // The session is usable at once, whatever block it was left in.
             let committed = client.commit(&mut operation).await;
             assert_ok(
-                &backend.verify(&client.append, &[committed]).await,
+                &backend.verify(&client.workload, &[committed]).await,
                 "committed",
             );
-            client.append.clean(&client.conn).await.unwrap();
+            client.workload.clean(&client.conn).await.unwrap();
         }
     });
 }
@@ -75,7 +75,7 @@ fn an_update_that_matches_nothing_takes_the_records_with_it() {
     on_every_backend(async |backend| {
         for &isolation in &backend.levels {
             let mut one = client(backend, Trips::Sticky, isolation).await;
-            let mut two = Client::open(backend, &one.append, 1).await;
+            let mut two = Client::open(backend, &one.workload, 1).await;
             let mut operation = one.operation(0);
             let mut claims = vec![one.commit(&mut operation).await];
             let mut operation = two.operation(0);
@@ -91,10 +91,10 @@ fn an_update_that_matches_nothing_takes_the_records_with_it() {
             };
             assert_eq!(failure.class, Class::Conflict);
             assert_eq!(failure.sqlstate, None);
-            let failed = one.append.claim(&stale, Said::Failed);
+            let failed = one.workload.claim(&stale, Said::Failed);
             let all = [&claims[..], &[failed]].concat();
             assert_ok(
-                &backend.verify(&one.append, &all).await,
+                &backend.verify(&one.workload, &all).await,
                 "nothing of it is there",
             );
 
@@ -102,9 +102,12 @@ fn an_update_that_matches_nothing_takes_the_records_with_it() {
             let attempt = one.attempt(&mut stale).await;
             assert!(matches!(attempt.end, AttemptEnd::Committed));
             assert_eq!(attempt.round_trips, 2);
-            claims.push(one.append.claim(&stale, Said::Committed));
-            assert_ok(&backend.verify(&one.append, &claims).await, "all are there");
-            one.append.clean(&one.conn).await.unwrap();
+            claims.push(one.workload.claim(&stale, Said::Committed));
+            assert_ok(
+                &backend.verify(&one.workload, &claims).await,
+                "all are there",
+            );
+            one.workload.clean(&one.conn).await.unwrap();
         }
     });
 }
@@ -164,7 +167,7 @@ fn an_error_at_any_flight_does_no_harm() {
                     let mut operation = client.operation(0);
                     client.wire.gate();
                     let end = {
-                        let attempt = client.append.attempt(
+                        let attempt = client.workload.attempt(
                             &client.conn,
                             &client.session,
                             &mut client.writer,
@@ -197,7 +200,7 @@ fn an_error_at_any_flight_does_no_harm() {
                             assert_eq!(failure.class, Class::Unavailable, "{what}");
                             match client.look_up(&mut operation).await {
                                 Found::Committed => {
-                                    client.append.claim(&operation, Said::Committed)
+                                    client.workload.claim(&operation, Said::Committed)
                                 }
                                 Found::Pending => client.commit(&mut operation).await,
                                 Found::Absent => panic!("{what}: there is no one else"),
@@ -205,8 +208,8 @@ fn an_error_at_any_flight_does_no_harm() {
                         }
                         AttemptEnd::Rejected(why) => panic!("{what}: {why}"),
                     };
-                    assert_ok(&backend.verify(&client.append, &[claim]).await, &what);
-                    client.append.clean(&client.conn).await.unwrap();
+                    assert_ok(&backend.verify(&client.workload, &[claim]).await, &what);
+                    client.workload.clean(&client.conn).await.unwrap();
                 }
             }
         }
@@ -264,11 +267,11 @@ fn streams_that_are_in_use_are_refused() {
     on_every_backend(async |backend| {
         let mut client = client(backend, Trips::Stepwise, Isolation::RepeatableRead).await;
         // Preparing twice is no harm, as after an unknown outcome.
-        client.append.prepare(&client.conn).await.unwrap();
+        client.workload.prepare(&client.conn).await.unwrap();
         let mut operation = client.operation(0);
         client.commit(&mut operation).await;
-        let failure = client.append.prepare(&client.conn).await.unwrap_err();
-        let id = client.append.stream_id(0);
+        let failure = client.workload.prepare(&client.conn).await.unwrap_err();
+        let id = client.workload.stream_id(0);
         assert_eq!(
             failure.message,
             format!(
@@ -276,7 +279,7 @@ fn streams_that_are_in_use_are_refused() {
                  attempt's own"
             )
         );
-        client.append.clean(&client.conn).await.unwrap();
+        client.workload.clean(&client.conn).await.unwrap();
     });
 }
 

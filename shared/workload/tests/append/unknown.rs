@@ -1,11 +1,11 @@
 //! Appends whose COMMIT was sent and not answered.
 
 use plan::{AppendParams, Isolation, Trips};
-use tokio::sync::oneshot;
 use workload::append::Operation;
-use workload::{Attempt, AttemptEnd, Found, Said, Workload};
+use workload::{AttemptEnd, Found, Said, Workload};
 
 use crate::backend::{Backend, Client, assert_ok, on_every_backend, params};
+use crate::common::backend::InFlight;
 use crate::whole::ALL_TRIPS;
 use crate::wire::{Action, Event};
 
@@ -29,29 +29,6 @@ async fn writers(
     (one, two, claims)
 }
 
-/// One attempt whose flight with the COMMIT meets `action`.
-async fn struck(client: &mut Client, operation: &mut Operation, action: Action) -> Attempt {
-    client.wire.gate();
-    let done = client.wire.done.clone();
-    let attempt =
-        client
-            .append
-            .attempt(&client.conn, &client.session, &mut client.writer, operation);
-    let (attempt, ()) = tokio::join!(
-        async {
-            let attempt = attempt.await;
-            // Or the strike would wait for a COMMIT that is never sent.
-            let _ = done.send(Event::Done);
-            attempt
-        },
-        client.wire.strike_commit(action),
-    );
-    client.wire.open();
-    client.wire.forget();
-    assert!(matches!(attempt.end, AttemptEnd::Unknown(_)), "{attempt:?}");
-    attempt
-}
-
 /// Every combination of trips, level and batch.
 async fn everywhere(backend: &Backend, test: impl AsyncFn(Trips, Isolation, u32)) {
     for &isolation in &backend.levels {
@@ -71,7 +48,7 @@ fn an_answer_that_was_lost_is_looked_up_as_committed() {
                 let (mut one, _two, mut claims) = writers(backend, trips, isolation, batch).await;
                 let mut operation = one.operation(1);
                 let what = format!("{trips:?} at {isolation:?}, {batch}, {action:?}");
-                struck(&mut one, &mut operation, action).await;
+                one.struck(&mut operation, action).await;
                 if one.conn.is_lost() {
                     one.reopen(backend).await;
                 }
@@ -80,7 +57,7 @@ fn an_answer_that_was_lost_is_looked_up_as_committed() {
                     Found::Committed,
                     "{what}"
                 );
-                claims.push(one.append.claim(&operation, Said::Committed));
+                claims.push(one.workload.claim(&operation, Said::Committed));
                 // The head that was looked up is a confirmed one.
                 let mut next = one.operation(2);
                 let attempt = one.attempt(&mut next).await;
@@ -91,9 +68,9 @@ fn an_answer_that_was_lost_is_looked_up_as_committed() {
                 if trips == Trips::Sticky {
                     assert_eq!(attempt.round_trips, 1, "{what}");
                 }
-                claims.push(one.append.claim(&next, Said::Committed));
-                assert_ok(&backend.verify(&one.append, &claims).await, &what);
-                one.append.clean(&one.conn).await.unwrap();
+                claims.push(one.workload.claim(&next, Said::Committed));
+                assert_ok(&backend.verify(&one.workload, &claims).await, &what);
+                one.workload.clean(&one.conn).await.unwrap();
             }
         })
         .await;
@@ -108,22 +85,22 @@ fn a_commit_that_never_arrived_is_sent_again_as_it_was() {
                 let (mut one, _two, mut claims) = writers(backend, trips, isolation, batch).await;
                 let mut operation = one.operation(1);
                 let what = format!("{trips:?} at {isolation:?}, {batch}, {action:?}");
-                struck(&mut one, &mut operation, action).await;
+                one.struck(&mut operation, action).await;
                 if one.conn.is_lost() {
                     one.reopen(backend).await;
                 }
                 assert_eq!(one.look_up(&mut operation).await, Found::Pending, "{what}");
-                let unknown = one.append.claim(&operation, Said::Failed);
+                let unknown = one.workload.claim(&operation, Said::Failed);
                 assert_eq!(unknown.said, Said::Unknown, "nobody may say that it failed");
                 let attempt = one.attempt(&mut operation).await;
                 assert!(
                     matches!(attempt.end, AttemptEnd::Committed),
                     "{what}: {attempt:?}"
                 );
-                claims.push(one.append.claim(&operation, Said::Committed));
+                claims.push(one.workload.claim(&operation, Said::Committed));
                 assert_eq!(unknown.at, claims[1].at, "{what}: at the same place");
-                assert_ok(&backend.verify(&one.append, &claims).await, &what);
-                one.append.clean(&one.conn).await.unwrap();
+                assert_ok(&backend.verify(&one.workload, &claims).await, &what);
+                one.workload.clean(&one.conn).await.unwrap();
             }
         })
         .await;
@@ -137,7 +114,7 @@ fn a_slot_that_another_took_makes_it_absent_for_good() {
             let (mut one, mut two, mut claims) = writers(backend, trips, isolation, batch).await;
             let mut operation = one.operation(1);
             let what = format!("{trips:?} at {isolation:?}, {batch}");
-            struck(&mut one, &mut operation, Action::CutBefore).await;
+            one.struck(&mut operation, Action::CutBefore).await;
             one.reopen(backend).await;
             assert_eq!(one.look_up(&mut operation).await, Found::Pending, "{what}");
             let mut other = two.operation(0);
@@ -150,33 +127,22 @@ fn a_slot_that_another_took_makes_it_absent_for_good() {
                 assert!(lost, "{what}: {attempt:?}");
             }
             assert_eq!(one.look_up(&mut operation).await, Found::Absent, "{what}");
-            let absent = one.append.claim(&operation, Said::Failed);
+            let absent = one.workload.claim(&operation, Said::Failed);
             let all = [&claims[..], &[absent]].concat();
-            assert_ok(&backend.verify(&one.append, &all).await, &what);
+            assert_ok(&backend.verify(&one.workload, &all).await, &what);
             claims.push(one.commit(&mut operation).await);
-            assert_ok(&backend.verify(&one.append, &claims).await, &what);
-            one.append.clean(&one.conn).await.unwrap();
+            assert_ok(&backend.verify(&one.workload, &claims).await, &what);
+            one.workload.clean(&one.conn).await.unwrap();
         })
         .await;
     });
 }
 
 /// Sends an append whose COMMIT will land later, and finds its slot empty.
-async fn in_flight(
-    backend: &Backend,
-    one: &mut Client,
-    operation: &mut Operation,
-) -> (oneshot::Sender<()>, oneshot::Receiver<()>) {
-    let (land, may_land) = oneshot::channel();
-    let (landed, has_landed) = oneshot::channel();
-    let late = Action::Late {
-        land: may_land,
-        landed,
-    };
-    struck(one, operation, late).await;
-    one.reopen(backend).await;
+async fn in_flight(backend: &Backend, one: &mut Client, operation: &mut Operation) -> InFlight {
+    let in_flight = one.in_flight(backend, operation).await;
     assert_eq!(one.look_up(operation).await, Found::Pending);
-    (land, has_landed)
+    in_flight
 }
 
 #[test]
@@ -186,9 +152,8 @@ fn a_commit_that_lands_after_the_look_up_is_found_by_the_next() {
             let (mut one, _two, mut claims) = writers(backend, trips, isolation, batch).await;
             let mut operation = one.operation(1);
             let what = format!("{trips:?} at {isolation:?}, {batch}");
-            let (land, landed) = in_flight(backend, &mut one, &mut operation).await;
-            land.send(()).unwrap();
-            landed.await.unwrap();
+            let late = in_flight(backend, &mut one, &mut operation).await;
+            late.land().await;
             let attempt = one.attempt(&mut operation).await;
             let lost = matches!(&attempt.end, AttemptEnd::Failed(f) if f.is_conflict());
             assert!(lost, "{what}: {attempt:?}");
@@ -197,9 +162,9 @@ fn a_commit_that_lands_after_the_look_up_is_found_by_the_next() {
                 Found::Committed,
                 "{what}"
             );
-            claims.push(one.append.claim(&operation, Said::Committed));
-            assert_ok(&backend.verify(&one.append, &claims).await, &what);
-            one.append.clean(&one.conn).await.unwrap();
+            claims.push(one.workload.claim(&operation, Said::Committed));
+            assert_ok(&backend.verify(&one.workload, &claims).await, &what);
+            one.workload.clean(&one.conn).await.unwrap();
         })
         .await;
     });
@@ -217,19 +182,18 @@ fn a_commit_that_lands_after_it_was_sent_again_does_nothing() {
             let (mut one, _two, mut claims) = writers(backend, trips, isolation, batch).await;
             let mut operation = one.operation(1);
             let what = format!("{trips:?} at {isolation:?}, {batch}");
-            let (land, landed) = in_flight(backend, &mut one, &mut operation).await;
+            let late = in_flight(backend, &mut one, &mut operation).await;
             let attempt = one.attempt(&mut operation).await;
             assert!(
                 matches!(attempt.end, AttemptEnd::Committed),
                 "{what}: {attempt:?}"
             );
-            claims.push(one.append.claim(&operation, Said::Committed));
+            claims.push(one.workload.claim(&operation, Said::Committed));
             let mut next = one.operation(2);
             claims.push(one.commit(&mut next).await);
-            land.send(()).unwrap();
-            landed.await.unwrap();
-            assert_ok(&backend.verify(&one.append, &claims).await, &what);
-            one.append.clean(&one.conn).await.unwrap();
+            late.land().await;
+            assert_ok(&backend.verify(&one.workload, &claims).await, &what);
+            one.workload.clean(&one.conn).await.unwrap();
         })
         .await;
     });
@@ -244,13 +208,12 @@ fn looking_once_and_rebuilding_puts_records_in_twice() {
         everywhere(backend, async |trips, isolation, batch| {
             let (mut one, _two, mut claims) = writers(backend, trips, isolation, batch).await;
             let mut operation = one.operation(1);
-            let (land, landed) = in_flight(backend, &mut one, &mut operation).await;
-            land.send(()).unwrap();
-            landed.await.unwrap();
+            let late = in_flight(backend, &mut one, &mut operation).await;
+            late.land().await;
             // Made anew, it knows nothing of the attempt in doubt.
             let mut rebuilt = one.operation(1);
             claims.push(one.commit(&mut rebuilt).await);
-            let verified = backend.verify(&one.append, &claims).await;
+            let verified = backend.verify(&one.workload, &claims).await;
             assert!(!verified.ok);
             let twice = format!("record 0 of operation {} is there twice", 1);
             assert!(
@@ -258,7 +221,7 @@ fn looking_once_and_rebuilding_puts_records_in_twice() {
                 "{:?}",
                 verified.problems
             );
-            one.append.clean(&one.conn).await.unwrap();
+            one.workload.clean(&one.conn).await.unwrap();
         })
         .await;
     });
@@ -272,11 +235,11 @@ fn verification_settles_what_nobody_could_look_up() {
             for (action, there) in [(Action::CutAfter, true), (Action::CutBefore, false)] {
                 let (mut one, _two, mut claims) = writers(backend, trips, isolation, batch).await;
                 let mut operation = one.operation(1);
-                struck(&mut one, &mut operation, action).await;
-                claims.push(one.append.claim(&operation, Said::Unknown));
-                let verified = backend.verify(&one.append, &claims).await;
+                one.struck(&mut operation, action).await;
+                claims.push(one.workload.claim(&operation, Said::Unknown));
+                let verified = backend.verify(&one.workload, &claims).await;
                 assert_ok(&verified, "either is right");
-                let number = one.append.number(&operation);
+                let number = one.workload.number(&operation);
                 let (committed, absent) = (verified.settled_committed, verified.settled_absent);
                 if there {
                     assert_eq!((committed, absent), (vec![number], vec![]));
@@ -284,7 +247,7 @@ fn verification_settles_what_nobody_could_look_up() {
                     assert_eq!((committed, absent), (vec![], vec![number]));
                 }
                 one.reopen(backend).await;
-                one.append.clean(&one.conn).await.unwrap();
+                one.workload.clean(&one.conn).await.unwrap();
             }
         })
         .await;
@@ -303,7 +266,7 @@ fn an_attempt_can_be_dropped_before_any_flight_is_answered() {
                 let mut operation = one.operation(1);
                 one.wire.gate();
                 {
-                    let attempt = one.append.attempt(
+                    let attempt = one.workload.attempt(
                         &one.conn,
                         &one.session,
                         &mut one.writer,
@@ -335,17 +298,17 @@ fn an_attempt_can_be_dropped_before_any_flight_is_answered() {
                     Found::Absent => Said::Failed,
                     Found::Pending => panic!("the COMMIT was answered"),
                 };
-                let claim = one.append.claim(&operation, said);
+                let claim = one.workload.claim(&operation, said);
                 let all = [&claims[..], std::slice::from_ref(&claim)].concat();
                 let what = format!("{trips:?}, dropped at {dropped_at}: {said:?}");
-                assert_ok(&backend.verify(&one.append, &all).await, &what);
+                assert_ok(&backend.verify(&one.workload, &all).await, &what);
                 if said == Said::Failed {
                     claims.push(one.commit(&mut operation).await);
                 } else {
                     claims.push(claim);
                 }
-                assert_ok(&backend.verify(&one.append, &claims).await, &what);
-                one.append.clean(&one.conn).await.unwrap();
+                assert_ok(&backend.verify(&one.workload, &claims).await, &what);
+                one.workload.clean(&one.conn).await.unwrap();
             }
         }
     });

@@ -16,7 +16,7 @@ async fn run_all(backend: &Backend, append: &Append) -> Vec<Claim> {
         tasks.spawn_local(async move {
             let mut claims = Vec::new();
             for n in 0.. {
-                let Some(mut operation) = client.append.operation(&mut client.writer, n) else {
+                let Some(mut operation) = client.workload.operation(&mut client.writer, n) else {
                     return claims;
                 };
                 claims.push(client.commit(&mut operation).await);

@@ -7,8 +7,8 @@
 //! ends with ReadyForQuery.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
@@ -48,9 +48,13 @@ pub enum Event {
     Done,
 }
 
+/// Texts that are replaced in statements as they are prepared.
+type Rewrites = Arc<Mutex<Vec<(String, String)>>>;
+
 /// The test's end of the wire.
 pub struct Wire {
     gated: Arc<AtomicBool>,
+    rewrites: Rewrites,
     backend: Arc<AtomicI32>,
     actions: mpsc::UnboundedSender<Action>,
     pub events: mpsc::UnboundedReceiver<Event>,
@@ -68,8 +72,10 @@ impl Wire {
         let backend = Arc::new(AtomicI32::new(0));
         let (actions, to_do) = mpsc::unbounded_channel();
         let (done, events) = mpsc::unbounded_channel();
+        let rewrites = Rewrites::default();
         let man = Man {
             gated: Arc::clone(&gated),
+            rewrites: Arc::clone(&rewrites),
             backend: Arc::clone(&backend),
             actions: to_do,
             events: done.clone(),
@@ -80,6 +86,7 @@ impl Wire {
         });
         Wire {
             gated,
+            rewrites,
             backend,
             actions,
             events,
@@ -95,6 +102,13 @@ impl Wire {
     /// From now on flights pass by themselves.
     pub fn open(&self) {
         self.gated.store(false, Ordering::SeqCst);
+    }
+
+    /// From now on `from` is `to` in every statement that is prepared: what the
+    /// client would send if it were written otherwise.
+    pub fn rewrite(&self, from: &str, to: &str) {
+        let rewrite = (from.to_owned(), to.to_owned());
+        self.rewrites.lock().unwrap().push(rewrite);
     }
 
     /// The server's process id.
@@ -144,6 +158,7 @@ impl Wire {
 
 struct Man {
     gated: Arc<AtomicBool>,
+    rewrites: Rewrites,
     backend: Arc<AtomicI32>,
     actions: mpsc::UnboundedReceiver<Action>,
     events: mpsc::UnboundedSender<Event>,
@@ -156,7 +171,7 @@ impl Man {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         self.start_up(&mut client, &mut server).await?;
-        while let Some(flight) = read_flight(&mut client).await? {
+        while let Some(flight) = read_flight(&mut client, &self.rewrites).await? {
             if flight.first() == Some(&b'X') {
                 return server.write_all(&flight).await;
             }
@@ -250,13 +265,19 @@ async fn read_message(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>
 }
 
 /// A flight; `None` when the client has hung up.
-async fn read_flight(client: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Vec<u8>>> {
+async fn read_flight(
+    client: &mut (impl AsyncRead + Unpin),
+    rewrites: &Rewrites,
+) -> io::Result<Option<Vec<u8>>> {
     let mut flight = Vec::new();
     loop {
         match read_message(client).await {
             Ok(message) => {
                 let kind = message[0];
-                flight.extend(message);
+                flight.extend(match kind {
+                    b'P' => rewritten(message, &rewrites.lock().unwrap()),
+                    _ => message,
+                });
                 if matches!(kind, b'Q' | b'S' | b'X') {
                     return Ok(Some(flight));
                 }
@@ -265,6 +286,21 @@ async fn read_flight(client: &mut (impl AsyncRead + Unpin)) -> io::Result<Option
             Err(error) => return Err(error),
         }
     }
+}
+
+/// A Parse message with its texts replaced.
+fn rewritten(message: Vec<u8>, rewrites: &[(String, String)]) -> Vec<u8> {
+    let mut body = message[5..].to_vec();
+    for (from, to) in rewrites {
+        let at = body
+            .windows(from.len())
+            .position(|at| at == from.as_bytes());
+        if let Some(at) = at {
+            body.splice(at..at + from.len(), to.bytes());
+        }
+    }
+    let length = (body.len() as u32 + 4).to_be_bytes();
+    [&message[..1], &length, &body].concat()
 }
 
 async fn read_answer(server: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
