@@ -270,11 +270,26 @@ pub struct Client<W: Workload> {
     pub conn: Conn,
     pub session: W::Session,
     pub wire: Wire,
+    index: u32,
+    clock: Clock,
 }
 
 impl<W: Workload + Clone> Client<W> {
     pub async fn open(backend: &Backend, workload: &W, index: u32) -> Client<W> {
+        Client::rewritten(backend, workload, index, &[]).await
+    }
+
+    /// A client some of whose statements differ.
+    pub async fn rewritten(
+        backend: &Backend,
+        workload: &W,
+        index: u32,
+        rewrites: &[(&str, &str)],
+    ) -> Client<W> {
         let (conn, wire) = backend.connect().await;
+        for (from, to) in rewrites {
+            wire.rewrite(from, to);
+        }
         if backend.locks {
             // Only a superuser may; others wait a second for each deadlock.
             let _ = conn
@@ -289,12 +304,14 @@ impl<W: Workload + Clone> Client<W> {
             conn,
             session,
             wire,
+            index,
+            clock: backend.clock,
         }
     }
 
     /// Replaces the connection; the writer keeps what it knows.
     pub async fn reopen(&mut self, backend: &Backend) {
-        let fresh = Client::open(backend, &self.workload, 0).await;
+        let fresh = Client::open(backend, &self.workload, self.index).await;
         self.conn = fresh.conn;
         self.session = fresh.session;
         self.wire = fresh.wire;
@@ -327,10 +344,15 @@ impl<W: Workload + Clone> Client<W> {
 
     /// Tries until it is known how it ends.
     pub async fn finish(&mut self, operation: &mut W::Operation) -> (AttemptEnd, Claim) {
-        for _ in 0..25 {
+        for n in 1..=25 {
             let end = self.attempt(operation).await.end;
             let said = match &end {
-                AttemptEnd::Failed(failure) if failure.is_conflict() => continue,
+                AttemptEnd::Failed(failure) if failure.is_conflict() => {
+                    // Some spread, so that writers do not march in step.
+                    let ms = (n * 7 + self.index * 3) % 20 + 1;
+                    self.clock.sleep(Duration::from_millis(ms.into())).await;
+                    continue;
+                }
                 AttemptEnd::Committed => Said::Committed,
                 AttemptEnd::Rejected(_) | AttemptEnd::Failed(_) => Said::Failed,
                 AttemptEnd::Unknown(_) => Said::Unknown,

@@ -3,4 +3,5 @@
 #![allow(dead_code, reason = "each of them uses a part")]
 
 pub mod backend;
+pub mod faults;
 pub mod wire;

@@ -18,18 +18,7 @@ async fn broken(backend: &Backend, workload: &OrderTransfer, rewrites: &[(&str, 
              order_id bigint, line bigint, product bigint, shard bigint, quantity bigint)",
         )
         .await;
-    let (conn, wire) = backend.connect().await;
-    for (from, to) in rewrites {
-        wire.rewrite(from, to);
-    }
-    let session = workload.session(&conn).await.unwrap();
-    Client {
-        workload: workload.clone(),
-        writer: workload.writer(0),
-        conn,
-        session,
-        wire,
-    }
+    Client::rewritten(backend, workload, 0, rewrites).await
 }
 
 fn low() -> OrderTransferParams {

@@ -12,6 +12,7 @@ mod common;
 mod backend;
 mod broken;
 mod contention;
+mod faults;
 mod rules;
 mod unknown;
 mod whole;
