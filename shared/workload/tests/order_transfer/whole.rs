@@ -124,6 +124,23 @@ fn preparing_and_cleaning_may_be_repeated_from_anywhere() {
     });
 }
 
+/// More rows of one product than DSQL deletes at once.
+#[test]
+fn stock_of_thousands_of_rows_is_made_and_deleted_in_steps() {
+    on_every_backend(async |backend| {
+        let workload = backend
+            .orders(&OrderTransferParams {
+                products: 2,
+                inventory_shards: 4_321,
+                ..params(Isolation::RepeatableRead)
+            })
+            .await;
+        let (conn, _wire) = backend.connect().await;
+        assert_ok(&backend.verify(&workload, &[]).await, "many rows");
+        assert_eq!(workload.clean(&conn).await.unwrap().rows, 8_645);
+    });
+}
+
 #[test]
 fn many_effects_are_read_and_deleted_in_pages() {
     on_every_backend(async |backend| {
