@@ -391,7 +391,9 @@ pub enum FleetCommand {
     )]
     Start(FleetStart),
     /// Show a run until it ends
-    #[command(after_help = "Example:\n  fabric fleet watch nightly-2026-11-30\n\nExit codes: those of the run; 2 when it could not be followed to its end.")]
+    #[command(
+        after_help = "Example:\n  fabric fleet watch nightly-2026-11-30\n\nExit codes: those of the run; 2 when it could not be followed to its end."
+    )]
     Watch {
         #[command(flatten)]
         at: FleetWhere,
@@ -399,7 +401,9 @@ pub enum FleetCommand {
         run: Option<String>,
     },
     /// Stop a run: workers within 2 seconds; what was measured is kept
-    #[command(after_help = "Example:\n  fabric fleet stop nightly-2026-11-30\n\nExit codes: 2 when it has stopped, since such a run is incomplete; that of the run when it had ended before.")]
+    #[command(
+        after_help = "Example:\n  fabric fleet stop nightly-2026-11-30\n\nExit codes: 2 when it has stopped, since such a run is incomplete; that of the run when it had ended before."
+    )]
     Stop {
         #[command(flatten)]
         at: FleetWhere,
@@ -410,7 +414,9 @@ pub enum FleetCommand {
         why: String,
     },
     /// Run what is missing, failed or invalid of a run again, as a new attempt
-    #[command(after_help = "Example:\n  fabric fleet resume nightly-2026-11-30\n\nExit codes: those of the run; 2 when the watching ends before it.")]
+    #[command(
+        after_help = "Example:\n  fabric fleet resume nightly-2026-11-30\n\nExit codes: those of the run; 2 when the watching ends before it."
+    )]
     Resume {
         #[command(flatten)]
         at: FleetWhere,
@@ -418,7 +424,9 @@ pub enum FleetCommand {
         run: String,
     },
     /// Fetch a run's report, and print it
-    #[command(after_help = "Example:\n  fabric fleet report nightly-2026-11-30 --out out/nightly\n\nExit codes: those of the run: 0 pass, 1 bad usage, 2 incomplete or invalid, 3 a threshold or an invariant broken.")]
+    #[command(
+        after_help = "Example:\n  fabric fleet report nightly-2026-11-30 --out out/nightly\n\nExit codes: those of the run: 0 pass, 1 bad usage, 2 incomplete or invalid, 3 a threshold or an invariant broken."
+    )]
     Report(FleetReport),
     /// List runs: of a sweep, newest first, or those under way
     #[command(after_help = "Examples:\n  fabric fleet runs\n  fabric fleet runs nightly")]

@@ -12,6 +12,8 @@ use plan::{Cell, Params, PlacementError};
 use rand::Rng;
 use target::{SqlFailure, Target};
 use workload::append::{self, Append};
+use workload::order_transfer::{self, OrderTransfer};
+use workload::tpcb::{self, Tpcb};
 use workload::{Claim, Step, Verified};
 
 use crate::gate::{Ended, Gate};
@@ -29,6 +31,15 @@ macro_rules! with_workload {
         match &$rep.cell.params {
             Params::Append(params) => {
                 let $workload = &Append::new(params, $rep.id_base, $rep.seed, $target.clock());
+                $body
+            }
+            Params::OrderTransfer(params) => {
+                let clock = $target.clock();
+                let $workload = &OrderTransfer::new(params, $rep.id_base, $rep.seed, clock);
+                $body
+            }
+            Params::Tpcb(params) => {
+                let $workload = &Tpcb::new(params, $rep.id_base, $rep.seed, $target.clock());
                 $body
             }
         }
@@ -87,6 +98,8 @@ impl Rep<'_> {
     pub fn rows_named(&self) -> String {
         match &self.cell.params {
             Params::Append(params) => append::rows_named(params, self.id_base),
+            Params::OrderTransfer(params) => order_transfer::rows_named(params, self.id_base),
+            Params::Tpcb(params) => tpcb::rows_named(params, self.id_base),
         }
     }
 

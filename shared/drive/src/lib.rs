@@ -47,6 +47,7 @@ mod connection;
 mod cpu;
 mod gate;
 mod load;
+mod locks;
 mod opening;
 mod operation;
 mod probe;

@@ -38,6 +38,8 @@ pub(crate) struct Ended {
     pub(crate) ended: Time,
     pub(crate) attempts: u32,
     pub(crate) conflicts: u32,
+    /// Conflicts among them that were deadlocks.
+    pub(crate) deadlocks: u32,
     pub(crate) unknown: Unknown,
     pub(crate) round_trips: u32,
     /// The last attempt alone.
@@ -88,6 +90,7 @@ impl<W: Workload> Run<'_, W> {
             ended: planned,
             attempts: 0,
             conflicts: 0,
+            deadlocks: 0,
             unknown: Unknown::default(),
             round_trips: 0,
             service: Duration::ZERO,
@@ -191,6 +194,9 @@ impl<W: Workload> Run<'_, W> {
                 ended.unknown.absent += std::mem::take(in_doubt);
                 return Next::End(Outcome::Committed, Said::Committed);
             }
+            // An earlier attempt may still have done what this one was refused,
+            // or be the reason why.
+            AttemptEnd::Rejected(_) if *in_doubt > 0 => return Next::LookUp,
             AttemptEnd::Rejected(_) => return Next::End(Outcome::Rejected, Said::Failed),
             AttemptEnd::Failed(failure) => (failure, false),
             AttemptEnd::Unknown(failure) => (failure, true),
@@ -204,12 +210,14 @@ impl<W: Workload> Run<'_, W> {
             .as_ref()
             .is_some_and(|state| context.load.retry.on.contains(state));
         let class = failure.class.name();
+        let deadlock = failure.class == Class::Deadlock;
         ended.failure = Some(failure);
         if unknown {
             *in_doubt += 1;
             ended.unknown.total += 1;
         }
         ended.conflicts += u32::from(conflict);
+        ended.deadlocks += u32::from(conflict && deadlock);
         if *in_doubt > 0 {
             Next::LookUp
         } else if conflict || listed {

@@ -228,6 +228,7 @@ fn add(part: &mut Part, ended: &Ended, records: u64, wire: Option<Duration>) {
     let attempts = u64::from(ended.attempts);
     counts.attempts += attempts;
     counts.conflicts += u64::from(ended.conflicts);
+    counts.deadlocks += u64::from(ended.deadlocks);
     counts.retried += u64::from(ended.attempts > 1);
     counts.unknown.total += ended.unknown.total;
     counts.unknown.committed += ended.unknown.committed;

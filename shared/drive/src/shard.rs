@@ -7,6 +7,7 @@ use std::time::Duration;
 use clock::{Clock, Time};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use stats::LockWaits;
 use target::{SqlFailure, Target};
 use workload::Workload;
 
@@ -14,6 +15,7 @@ use crate::connection::{Connected, Slot};
 use crate::cpu;
 use crate::gate::{Ended, Gate, Opened, Start};
 use crate::load::{Load, Progress};
+use crate::locks;
 use crate::opening::{Pace, open_slots, probe_after, probe_before};
 use crate::record::Recorder;
 use crate::report::ShardReport;
@@ -217,7 +219,30 @@ async fn measure<W: Workload>(
     let mut writers: FuturesUnordered<_> = places
         .map(|((index, _), (slot, _))| write(&context, *index, slot))
         .collect();
-    while writers.next().await.is_some() {}
+    // One shard looks for all of its wave.
+    let mut lock_waits = LockWaits::default();
+    let first = context
+        .load
+        .writers
+        .first()
+        .filter(|(index, _)| *index == 0);
+    {
+        let all = async { while writers.next().await.is_some() {} };
+        let watched = async {
+            match first {
+                Some((_, endpoint)) if locks::can_wait(context.target) => {
+                    locks::watch(context.target, *endpoint, window.start, &mut lock_waits).await;
+                }
+                _ => {}
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = all => {}
+            () = watched => {}
+        }
+    }
     drop(writers);
     let over = clock.now();
     let cpu_pct = match (clock.is_simulated(), cpu_before, cpu::process_cpu()) {
@@ -240,6 +265,7 @@ async fn measure<W: Workload>(
     result.stopped = stopped;
     result.aborted = aborted;
     result.cpu_peak_pct = cpu_pct;
+    result.lock_waits = (lock_waits.looks > 0).then_some(lock_waits);
     // A window that was cut short is as long as it was open.
     if (stopped || aborted)
         && let Some(window_us) = &mut result.window_us

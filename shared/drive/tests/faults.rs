@@ -1,8 +1,9 @@
-//! A small sweep under every kind of fault, a thousand seeds long: whatever is
-//! dropped, refused, late or lost, each chain verifies, each append that was
-//! reported committed is in its chain and none that was reported failed is.
+//! Small sweeps under every kind of fault, a thousand seeds long: whatever is
+//! dropped, refused, late or lost, each chain, stock and balance verifies, each
+//! operation that was reported committed is there once and none that was
+//! reported failed is.
 //!
-//! Budget: about a minute on two cores (release). FABRIC_TEST_FAST cuts it to a
+//! Budget: about two minutes on two cores (release). FABRIC_TEST_FAST cuts it to a
 //! tenth; FABRIC_TEST_SEED runs one seed alone and prints what it saw.
 
 #![allow(clippy::unwrap_used)]
@@ -15,11 +16,15 @@ use clock::Clock;
 use fabric_drive::{
     self as drive, AtOnce, Ended, Load, Progress, ShardReport, run_shard, verifying_endpoint,
 };
-use plan::{AppendParams, Isolation, Placement, Retry, SplitTag, Trips};
+use plan::{
+    AppendParams, Distribution, Isolation, OrderTransferParams, Placement, Retry, SplitTag, Trips,
+};
 use sim::{Cluster, FaultCounts, FaultPlan};
 use stats::Counts;
 use target::{BoxFuture, Dial, Stream, Target};
+use workload::Workload;
 use workload::append::Append;
+use workload::order_transfer::OrderTransfer;
 
 struct Pipes(Cluster);
 
@@ -79,7 +84,69 @@ fn params(seed: u64) -> AppendParams {
     }
 }
 
-fn run(seed: u64) -> Seen {
+/// What a seed's cell is about, beside its workload.
+struct Case {
+    writers: u32,
+    retry: Retry,
+    abort_after_starved: u32,
+}
+
+/// Few rows and many that want them, with an id in ten sent twice.
+fn order_params(seed: u64) -> OrderTransferParams {
+    OrderTransferParams {
+        concurrency: 6,
+        transfers_pct: 40.0,
+        distribution: [Distribution::Uniform, Distribution::Hot][(seed % 2) as usize],
+        products: 3,
+        accounts: 4,
+        items: 1 + (seed / 2 % 2) as u32,
+        inventory_shards: [1, 2][(seed / 3 % 2) as usize],
+        // Some run out of stock.
+        stock: (seed.is_multiple_of(7)).then_some(20),
+        balance: None,
+        duplicate_pct: 10.0,
+        operations: Some(48),
+        placement: Placement::Split(SplitTag::Split),
+        retry: Retry {
+            max_attempts: 25,
+            base_ms: 5.0,
+            cap_ms: 100.0,
+            deadline_ms: (seed.is_multiple_of(5)).then_some(600.0),
+            on: vec!["XX000".to_owned()],
+        },
+        isolation: Isolation::RepeatableRead,
+        warmup_s: 0.0,
+        measure_s: None,
+        abort_after_starved: 0,
+    }
+}
+
+fn append(seed: u64) -> Seen {
+    let params = params(seed);
+    let case = Case {
+        writers: params.total_writers(),
+        retry: params.retry.clone(),
+        abort_after_starved: params.abort_after_starved,
+    };
+    run(seed, &case, |clock| {
+        Append::new(&params, 1_000, seed, clock)
+    })
+}
+
+fn orders(seed: u64) -> Seen {
+    let params = order_params(seed);
+    let case = Case {
+        writers: params.concurrency,
+        retry: params.retry.clone(),
+        abort_after_starved: params.abort_after_starved,
+    };
+    run(seed, &case, |clock| {
+        OrderTransfer::new(&params, 1 << 32, seed, clock)
+    })
+}
+
+/// One rep, from its preparation to its clean-up.
+fn run<W: Workload>(seed: u64, case: &Case, workload: impl FnOnce(Clock) -> W) -> Seen {
     let runtime = clock::simulated_runtime().unwrap();
     runtime.block_on(async {
         let clock = Clock::simulated();
@@ -87,14 +154,11 @@ fn run(seed: u64) -> Seen {
         let cluster = Cluster::new(preset, seed, faults(seed), clock);
         let target =
             Target::simulator(cluster.endpoints(), Arc::new(Pipes(cluster.clone())), clock);
-        let params = params(seed);
-        let append = Append::new(&params, 1_000, seed, clock);
-        drive::prepare(&append, &target).await.unwrap();
+        let workload = &workload(clock);
+        drive::prepare(workload, &target).await.unwrap();
         let (_, stop) = drive::stop();
         let load = Load {
-            writers: (0..params.total_writers())
-                .map(|w| (w, w as usize % 2))
-                .collect(),
+            writers: (0..case.writers).map(|w| (w, w as usize % 2)).collect(),
             opening: None,
             probe_endpoints: vec![0, 1],
             warmup: Duration::ZERO,
@@ -102,8 +166,8 @@ fn run(seed: u64) -> Seen {
             leg: None,
             first_operation: 0,
             stop_by: None,
-            retry: params.retry.clone(),
-            abort_after_starved: params.abort_after_starved,
+            retry: case.retry.clone(),
+            abort_after_starved: case.abort_after_starved,
             keep_rows: false,
             seed,
             server_parts: Vec::new(),
@@ -113,17 +177,17 @@ fn run(seed: u64) -> Seen {
         let other = verifying_endpoint(&load.writers, 2);
         let progress = Arc::new(Progress::default());
         let gate = AtOnce(clock);
-        let ended = run_shard(load, &append, &target, stop, progress, &gate).await;
+        let ended = run_shard(load, workload, &target, stop, progress, &gate).await;
         let Ok(Ended::Ran(mut report)) = ended else {
             panic!("seed {seed}: {ended:?}");
         };
-        let verified = drive::verify(&append, &target, other, &report.claims, &[])
+        let verified = drive::verify(workload, &target, other, &report.claims, &[])
             .await
             .unwrap();
         report.settle(&verified);
         let mut problems = verified.problems;
         problems.extend(sums(&report));
-        drive::clean(&append, &target).await.unwrap();
+        drive::clean(workload, &target).await.unwrap();
         Seen {
             faults: cluster.faults_struck(),
             counts: report.result.total.counts,
@@ -160,11 +224,24 @@ fn sums(report: &ShardReport) -> Vec<String> {
 
 #[test]
 fn no_fault_breaks_a_chain_or_a_promise() {
+    all_seeds(append);
+}
+
+#[test]
+fn no_fault_breaks_an_order_a_transfer_or_a_promise() {
+    let all = all_seeds(orders);
+    let sum = |of: fn(&Counts) -> u64| all.iter().map(|seen| of(&seen.counts)).sum::<u64>();
+    // Ids that were sent twice, and orders that found no stock.
+    assert!(sum(|counts| counts.rejected) > all.len() as u64);
+}
+
+/// Runs every seed and checks that all held, and that everything happened.
+fn all_seeds(run: fn(u64) -> Seen) -> Vec<Seen> {
     if let Ok(seed) = std::env::var("FABRIC_TEST_SEED") {
         let seen = run(seed.parse().unwrap());
         println!("{:#?}\n{:#?}", seen.faults, seen.counts);
         assert_eq!(seen.problems, Vec::<String>::new());
-        return;
+        std::process::exit(0);
     }
     let seeds = if std::env::var_os("FABRIC_TEST_FAST").is_some() {
         100
@@ -195,7 +272,7 @@ fn no_fault_breaks_a_chain_or_a_promise() {
         assert_eq!(
             seen.problems,
             Vec::<String>::new(),
-            "seed {seed} (run it alone with FABRIC_TEST_SEED={seed})"
+            "seed {seed} (run it alone with FABRIC_TEST_SEED={seed} and this test's name)"
         );
     }
 
@@ -261,7 +338,7 @@ fn no_fault_breaks_a_chain_or_a_promise() {
             counted(|c| c.unknown.absent),
             at_least,
         ),
-        ("committed appends", counted(|c| c.committed), seeds * 4),
+        ("committed operations", counted(|c| c.committed), seeds * 4),
         ("lost races", counted(|c| c.conflicts), seeds),
     ];
     for (what, n, least) in figures {
@@ -270,4 +347,5 @@ fn no_fault_breaks_a_chain_or_a_promise() {
     for (what, n, least) in figures {
         assert!(n >= least, "{what}: {n}, of at least {least}");
     }
+    all.into_iter().map(|(_, seen)| seen).collect()
 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use plan::{Cell, Params};
-use stats::{Hist, Mean95, Part, Rates, RoundTrips, Series, ShardResult};
+use stats::{Hist, LockWaits, Mean95, Part, Rates, RoundTrips, Series, ShardResult};
 
 use crate::blocks::blocks;
 use crate::figures::{Figures, round};
@@ -16,8 +16,8 @@ use crate::input::{CellReport, PartialShard, RepError, RepReport, Step, SweepInf
 use crate::judge::{is_open_loop, judge, rate_reached_pct, verdict};
 use crate::redact::without_password;
 use crate::summary::{
-    CellSummary, Curve, Instrument, Interval, Measured, Merged, RepSummary, Rtt, SeriesSummary,
-    StepSummary, Summary, TargetSummary, VERSION, Verify,
+    CellSummary, Curve, Instrument, Interval, LockWaitsSummary, Measured, Merged, RepSummary, Rtt,
+    SeriesSummary, StepSummary, Summary, TargetSummary, VERSION, Verify,
 };
 
 /// Percentiles of [`Curve`]: dense enough for a line on a log(1 - q) axis.
@@ -222,6 +222,7 @@ struct Sums {
     by_operation: BTreeMap<String, (Part, Rates)>,
     round_trips: BTreeMap<String, RoundTrips>,
     series: Series,
+    lock_waits: Option<LockWaits>,
     prepare: Option<Step>,
     verify: Option<Step>,
     clean: Option<Step>,
@@ -252,6 +253,7 @@ impl Sums {
             start_late_us,
             window_us: _,
             series,
+            lock_waits,
             cpu_peak_pct,
             clock_offset_us,
             aborted,
@@ -271,6 +273,9 @@ impl Sums {
         }
         stats::merge_round_trips(&mut self.round_trips, round_trips);
         self.series.merge(series);
+        if let Some(seen) = lock_waits {
+            self.lock_waits.get_or_insert_default().merge(seen);
+        }
         add_step(&mut self.prepare, rep.prepare);
         add_step(&mut self.verify, rep.verify);
         add_step(&mut self.clean, rep.clean);
@@ -320,6 +325,7 @@ impl Sums {
             rtt_ms: self.round_trips.iter().map(rtt).collect(),
             prepare: step_summary(self.prepare),
             clean: step_summary(self.clean),
+            lock_waits: self.lock_waits.as_ref().map(lock_waits_summary),
             instrument: Instrument {
                 cpu_peak_pct: self.cpu_peak_pct.map(round),
                 rate_reached_pct: rate_reached_pct(&self.part, open_loop, self.aborted),
@@ -334,6 +340,15 @@ impl Sums {
             series: series_summary(&self.series),
             ..Measured::default()
         }
+    }
+}
+
+fn lock_waits_summary(seen: &LockWaits) -> LockWaitsSummary {
+    LockWaitsSummary {
+        looks: seen.looks,
+        mean: round(seen.mean().unwrap_or_default()),
+        peak: seen.peak,
+        longest_ms: round(seen.longest_us as f64 / 1e3),
     }
 }
 

@@ -51,6 +51,9 @@ pub struct Figures {
     pub attempts: u64,
     /// Attempts that lost a race.
     pub conflicts: u64,
+    /// Of these, those that the database ended to break a deadlock (40P01).
+    #[serde(default)]
+    pub deadlocks: u64,
     /// Operations that committed at attempt 1.
     pub first_try: u64,
     /// Operations with more than one attempt, however they ended.
@@ -171,6 +174,7 @@ impl Figures {
             attempts,
             attempts_of_committed: _,
             conflicts,
+            deadlocks,
             first_try,
             retried,
             records,
@@ -188,6 +192,7 @@ impl Figures {
             unaccounted: counts.unaccounted(),
             attempts: *attempts,
             conflicts: *conflicts,
+            deadlocks: *deadlocks,
             first_try: *first_try,
             retried: *retried,
             records: with_records.then_some(*records),

@@ -227,10 +227,28 @@ pub struct Measured {
     pub prepare: StepSummary,
     /// Deleting the rep's rows.
     pub clean: StepSummary,
+    /// How sessions waited for each other's locks; null where nobody looked: on
+    /// targets without lock waits.
+    #[serde(default)]
+    pub lock_waits: Option<LockWaitsSummary>,
     /// The load generator.
     pub instrument: Instrument,
     /// The course over time; of `merged`, the sum of all reps.
     pub series: SeriesSummary,
+}
+
+/// Sessions that waited for locks, as seen ten times a second in the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct LockWaitsSummary {
+    /// How often somebody looked.
+    pub looks: u64,
+    /// Sessions that waited, on average over the looks.
+    pub mean: f64,
+    /// The most that waited at once.
+    pub peak: u64,
+    /// The longest that a waiting statement had been running, ms.
+    pub longest_ms: f64,
 }
 
 /// Round trips at one endpoint, in milliseconds.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::blocks::leaves;
+use crate::figures::Quantiles;
 use crate::input::PartialShard;
 use crate::summary::{BlockSummary, CellSummary, Measured, Summary, Verdict};
 use crate::words::{figure, number, parameter, parameter_name, percent, plural};
@@ -110,35 +111,14 @@ pub(crate) fn block(summary: &Summary, block: &BlockSummary) -> Table {
         })
         .collect();
     let keys = columns.len();
-    // Where every operation is one record, records per second say nothing new.
-    let records = cells.iter().any(|cell| {
-        let figures = &cell.merged.measured.figures;
-        figures
-            .records
-            .is_some_and(|records| records != figures.committed)
-    });
-    columns.extend([
-        column("committed", "/planned"),
-        column(operations(workload), "/s"),
-        column("±95%", "/s"),
-    ]);
-    if records {
-        columns.push(column("records", "/s"));
-    }
-    columns.extend([
-        column("p50", "ms"),
-        column("p95", "ms"),
-        column("p99", "ms"),
-        column("first try", "%"),
-        column("attempts", "/commit"),
-        column("conflict", "%"),
-        column("starved", ""),
-        column("failed", ""),
-        column(checked(workload), "ok"),
-    ]);
+    let told = told(workload, &cells);
+    columns.extend(
+        told.iter()
+            .map(|(name, unit, _)| column(name.to_owned(), unit)),
+    );
     let rows = cells
         .iter()
-        .map(|cell| block_row(cell, &block.axes, records))
+        .map(|cell| block_row(cell, &block.axes, &told))
         .collect();
     Table {
         title: title(summary, &block.name, &cells),
@@ -179,7 +159,7 @@ fn title(summary: &Summary, name: &str, cells: &[&CellSummary]) -> String {
 
 /// The parameters that all cells of a block share and that tell blocks apart.
 fn common(block: &BlockSummary, cells: &[&CellSummary]) -> String {
-    const TELLING: [&str; 14] = [
+    const TELLING: [&str; 21] = [
         "writers",
         "streams",
         "batch",
@@ -187,6 +167,13 @@ fn common(block: &BlockSummary, cells: &[&CellSummary]) -> String {
         "concurrency",
         "rate",
         "distribution",
+        "products",
+        "accounts",
+        "items",
+        "inventory_shards",
+        "transfers_pct",
+        "duplicate_pct",
+        "variant",
         "scale",
         "measure_s",
         "warmup_s",
@@ -210,36 +197,109 @@ fn common(block: &BlockSummary, cells: &[&CellSummary]) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-fn block_row(cell: &CellSummary, axes: &[String], records: bool) -> Row {
-    let merged = &cell.merged;
-    let figures = &merged.measured.figures;
-    let response = &figures.latency_ms.response;
-    let half_width = merged
-        .ci95
-        .get("throughput_per_s")
-        .map(|interval| (interval.high - interval.low) / 2.0);
-    let mut cells: Vec<String> = axes.iter().map(|axis| axis_value(cell, axis)).collect();
-    cells.extend([
-        format!("{}/{}", figures.committed, figures.planned),
-        figure(figures.throughput_per_s),
-        figure(half_width),
-    ]);
-    if records {
-        cells.push(figure(figures.records_per_s));
+/// A column of figures: its name, its unit, and the figure of a cell.
+type Told = (&'static str, &'static str, fn(&CellSummary) -> String);
+
+/// What is told of each cell of a block, in the order of the reports that the
+/// workloads come from.
+fn told(workload: &str, cells: &[&CellSummary]) -> Vec<Told> {
+    let any = |has: fn(&Measured) -> bool| cells.iter().any(|cell| has(&cell.merged.measured));
+    let mut told: Vec<Told> = vec![
+        ("committed", "/planned", |cell| {
+            let figures = &cell.merged.measured.figures;
+            format!("{}/{}", figures.committed, figures.planned)
+        }),
+        (operations(workload), "/s", |cell| {
+            figure(cell.merged.measured.figures.throughput_per_s)
+        }),
+        ("±95%", "/s", |cell| {
+            let interval = cell.merged.ci95.get("throughput_per_s");
+            figure(interval.map(|interval| (interval.high - interval.low) / 2.0))
+        }),
+    ];
+    // Where every operation is one record, records per second say nothing new.
+    if any(|measured| {
+        let figures = &measured.figures;
+        figures
+            .records
+            .is_some_and(|records| records != figures.committed)
+    }) {
+        told.push(("records", "/s", |cell| {
+            figure(cell.merged.measured.figures.records_per_s)
+        }));
     }
-    cells.extend([
-        figure(response.p50),
-        figure(response.p95),
-        figure(response.p99),
-        percent(figures.first_try_pct),
-        figure(figures.attempts_per_commit),
-        percent(figures.raw_conflict_pct),
-        figures.starved.to_string(),
-        figures.failed_total().to_string(),
-        verified(merged.measured.verify.ok).to_owned(),
-    ]);
+    let conflict: Told = ("conflict", "%", |cell| {
+        percent(cell.merged.measured.figures.raw_conflict_pct)
+    });
+    let p50: Told = ("p50", "ms", |cell| figure(response(cell).p50));
+    let p95: Told = ("p95", "ms", |cell| figure(response(cell).p95));
+    let p99: Told = ("p99", "ms", |cell| figure(response(cell).p99));
+    if workload == "append" {
+        told.extend([
+            p50,
+            p95,
+            p99,
+            ("first try", "%", |cell| {
+                percent(cell.merged.measured.figures.first_try_pct)
+            }),
+            ("attempts", "/commit", |cell| {
+                figure(cell.merged.measured.figures.attempts_per_commit)
+            }),
+            conflict,
+            ("starved", "", |cell| {
+                cell.merged.measured.figures.starved.to_string()
+            }),
+            ("failed", "", |cell| {
+                cell.merged.measured.figures.failed_total().to_string()
+            }),
+        ]);
+    } else {
+        told.extend([
+            conflict,
+            ("failed", "%", |cell| {
+                percent(cell.merged.measured.figures.final_failure_pct)
+            }),
+        ]);
+        if any(|measured| measured.figures.rejected > 0) {
+            told.push(("rejected", "", |cell| {
+                cell.merged.measured.figures.rejected.to_string()
+            }));
+        }
+        told.extend([
+            p50,
+            p95,
+            p99,
+            ("p99 committed", "ms", |cell| {
+                figure(cell.merged.measured.figures.latency_ms.committed.p99)
+            }),
+        ]);
+        if any(|measured| measured.lock_waits.is_some()) {
+            told.extend::<[Told; 2]>([
+                ("deadlocks", "", |cell| {
+                    cell.merged.measured.figures.deadlocks.to_string()
+                }),
+                ("lock waits", "at once", |cell| {
+                    let waits = cell.merged.measured.lock_waits;
+                    waits.map_or_else(|| "-".to_owned(), |waits| waits.peak.to_string())
+                }),
+            ]);
+        }
+    }
+    told.push((checked(workload), "ok", |cell| {
+        verified(cell.merged.measured.verify.ok).to_owned()
+    }));
+    told
+}
+
+fn response(cell: &CellSummary) -> &Quantiles {
+    &cell.merged.measured.figures.latency_ms.response
+}
+
+fn block_row(cell: &CellSummary, axes: &[String], told: &[Told]) -> Row {
+    let keys = axes.iter().map(|axis| axis_value(cell, axis));
+    let figures = told.iter().map(|(_, _, figure)| figure(cell));
     Row {
-        cells,
+        cells: keys.chain(figures).collect(),
         notes: notes(cell),
     }
 }

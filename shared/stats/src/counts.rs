@@ -83,6 +83,8 @@ pub struct Counts {
     pub attempts_of_committed: u64,
     /// Attempts that lost a race.
     pub conflicts: u64,
+    /// Of these, those that the database ended to break a deadlock (40P01).
+    pub deadlocks: u64,
     /// Operations that committed at their first attempt.
     pub first_try: u64,
     /// Operations that needed more than one attempt, however they ended.
@@ -168,6 +170,7 @@ impl Counts {
             attempts,
             attempts_of_committed,
             conflicts,
+            deadlocks,
             first_try,
             retried,
             records,
@@ -185,6 +188,7 @@ impl Counts {
         self.attempts += attempts;
         self.attempts_of_committed += attempts_of_committed;
         self.conflicts += conflicts;
+        self.deadlocks += deadlocks;
         self.first_try += first_try;
         self.retried += retried;
         self.records += records;

@@ -25,11 +25,13 @@
 mod confidence;
 pub mod counts;
 mod hist;
+mod locks;
 mod result;
 mod series;
 
 pub use confidence::Mean95;
 pub use counts::{Counts, Unknown};
 pub use hist::Hist;
+pub use locks::LockWaits;
 pub use result::*;
 pub use series::{Bucket, Event, Series};

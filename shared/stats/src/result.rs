@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Counts, Hist, Series};
+use crate::{Counts, Hist, LockWaits, Series};
 
 /// The latency histograms that are kept apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,6 +181,9 @@ pub struct ShardResult {
     pub window_us: Option<u64>,
     /// The course over time.
     pub series: Series,
+    /// How sessions waited for locks; `None` where nobody looked: on targets
+    /// without lock waits.
+    pub lock_waits: Option<LockWaits>,
     /// Highest process CPU over the window, percent of the vCPUs; `None` in
     /// simulated time.
     pub cpu_peak_pct: Option<f64>,
@@ -208,6 +211,7 @@ impl ShardResult {
             start_late_us,
             window_us,
             series,
+            lock_waits,
             cpu_peak_pct,
             clock_offset_us,
             aborted,
@@ -224,6 +228,9 @@ impl ShardResult {
         self.start_late_us = either(self.start_late_us, *start_late_us, u64::max);
         self.window_us = either(self.window_us, *window_us, u64::max);
         self.series.merge(series);
+        if let Some(seen) = lock_waits {
+            self.lock_waits.get_or_insert_default().merge(seen);
+        }
         self.cpu_peak_pct = either(self.cpu_peak_pct, *cpu_peak_pct, f64::max);
         self.clock_offset_us = either(self.clock_offset_us, *clock_offset_us, farther);
         self.aborted |= aborted;
