@@ -5,6 +5,10 @@
 //! Budget: about 25 s. Skipped without `FABRIC_TEST_POSTGRES`.
 
 #![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the network in between has threads and a time of its own"
+)]
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
