@@ -199,3 +199,24 @@ fn usage_errors_exit_with_1_and_help_with_0() {
         assert_eq!(help.code, 0, "{help:?}");
     }
 }
+
+/// Nobody answers at the address; the password in it is nobody else's business.
+#[test]
+fn no_error_prints_a_password() {
+    let dir = tempfile::tempdir().unwrap();
+    let block = r#"{"name": "t", "blocks": [{"name": "A", "workload": "append"}]}"#;
+    let file = sweep_file(dir.path(), block);
+    let out = out_dir(dir.path());
+    let url = "postgres://user:s3cret-mark@127.0.0.1:1/db";
+    for args in [
+        vec!["run", &file, "--on", url, "--out", &out],
+        vec!["verify", "--on", url],
+        vec!["isolation", "--on", url],
+    ] {
+        let ran = fabric(&args);
+        assert_ne!(ran.code, 0, "{ran:?}");
+        let text = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(!text.contains("s3cret-mark"), "{ran:?}");
+        assert!(text.contains("127.0.0.1"), "{ran:?}");
+    }
+}

@@ -5,6 +5,7 @@ use std::io::{BufReader, BufWriter};
 use std::path::Path;
 use std::time::Duration;
 
+use plan::{Address, AddressKind};
 use target::SqlFailure;
 use workload::Verified;
 use workload::append::{ExportError, export, stream_ids, verify_exported, verify_streams};
@@ -49,12 +50,15 @@ fn of_file(path: &Path) -> Result<Verified, Failure> {
 }
 
 fn of_target(args: &VerifyArgs, url: &str) -> Result<Verified, Failure> {
-    if url.starts_with("sim:") {
+    let address =
+        Address::parse(url).map_err(|problem| Failure::Other(format!("--on: {problem}")))?;
+    if matches!(address.kind(), AddressKind::Simulator { .. }) {
         let problem = "an embedded simulator ends with its run and keeps nothing to verify; \
                        give dsql://… or postgres://…, such as one that `fabric sim serve` serves";
         return Err(Failure::Other(problem.to_owned()));
     }
-    let live = Live::reach(url, url)?;
+    // The address as text has no password.
+    let live = Live::reach(&address.to_string(), address.expose())?;
     live.block_on(async |target| {
         let clock = target.clock();
         let conn = target
